@@ -1,0 +1,1 @@
+"""What every paper shares: data, training, statistics, tables, figures, claims. Knows no paper."""
