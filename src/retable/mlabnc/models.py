@@ -4,6 +4,8 @@
 images (3x3 stem with stride 1, no max-pooling in the stem; global average pooling).
 """
 
+from itertools import pairwise
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -46,12 +48,13 @@ def convnet(
         raise ValueError(f"image_size must be at least 1 pixel, got {image_size}")
     layers: list[nn.Module] = []
     widths = (in_channels, 16, 32, 64)
-    for width_in, width_out in zip(widths[:-1], widths[1:], strict=True):
+    for width_in, width_out in pairwise(widths):
         layers += [*_conv_bn(width_in, width_out, 3, stride=2), nn.ReLU()]
     side = -(-image_size // 8)
     layers += [nn.Flatten(), nn.Linear(64 * side**2, 128, bias=False), nn.BatchNorm1d(128)]
     layers += [nn.ReLU(), nn.Linear(128, feature_dim, bias=False)]
-    layers += [nn.ReLU()] * feature_relu
+    if feature_relu:
+        layers.append(nn.ReLU())
     return _finish(nn.Sequential(*layers), feature_dim, num_classes, fixed_etf, generator)
 
 
@@ -71,9 +74,15 @@ def resnet18(
     block, so that features may have any sign. Options else as in `convnet`.
     """
     return _resnet(
-        _BasicBlock, (2, 2, 2, 2), in_channels, num_classes, feature_dim, fixed_etf,
-        feature_relu, generator,
-    )  # fmt: skip
+        _BasicBlock,
+        (2, 2, 2, 2),
+        in_channels,
+        num_classes,
+        feature_dim,
+        fixed_etf,
+        feature_relu,
+        generator,
+    )
 
 
 def resnet50(
@@ -87,9 +96,15 @@ def resnet50(
 ) -> FeatureClassifier:
     """ResNet-50 for small images; features of width 2048, or `feature_dim`. See `resnet18`."""
     return _resnet(
-        _Bottleneck, (3, 4, 6, 3), in_channels, num_classes, feature_dim, fixed_etf,
-        feature_relu, generator,
-    )  # fmt: skip
+        _Bottleneck,
+        (3, 4, 6, 3),
+        in_channels,
+        num_classes,
+        feature_dim,
+        fixed_etf,
+        feature_relu,
+        generator,
+    )
 
 
 def vgg16(
@@ -106,8 +121,9 @@ def vgg16(
     Their width is 512, or `feature_dim`. Inputs have at least 32 pixels a side. Options as in
     `resnet18`.
     """
-    return _vgg((2, 2, 3, 3, 3), in_channels, num_classes, feature_dim, fixed_etf, feature_relu,
-                generator)  # fmt: skip
+    return _vgg(
+        (2, 2, 3, 3, 3), in_channels, num_classes, feature_dim, fixed_etf, feature_relu, generator
+    )
 
 
 def vgg19(
@@ -120,8 +136,9 @@ def vgg19(
     generator: torch.Generator | None = None,
 ) -> FeatureClassifier:
     """VGG-19 with batch norm and one linear classifier. See `vgg16`."""
-    return _vgg((2, 2, 4, 4, 4), in_channels, num_classes, feature_dim, fixed_etf, feature_relu,
-                generator)  # fmt: skip
+    return _vgg(
+        (2, 2, 4, 4, 4), in_channels, num_classes, feature_dim, fixed_etf, feature_relu, generator
+    )
 
 
 def count_trainable(model: nn.Module) -> int:
@@ -211,7 +228,8 @@ def _vgg(
             last = stage == len(depths) - 1 and place == depth - 1
             width_out = feature_dim if last else min(64 * 2**stage, 512)
             layers += _conv_bn(width_in, width_out, 3, bias=True)
-            layers += [nn.ReLU()] * (not last or feature_relu)
+            if not last or feature_relu:
+                layers.append(nn.ReLU())
             width_in = width_out
         layers.append(nn.MaxPool2d(2))
     layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
