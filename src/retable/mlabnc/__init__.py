@@ -45,7 +45,8 @@ __getattr__, __dir__, __all__ = lazy.attach(
             "single_label_means",
             "tag_average",
         ],
-        "models": ["convnet", "count_trainable", "resnet18", "resnet50", "vgg16", "vgg19"],
+        "models": ["build", "convnet", "count_trainable", "resnet18", "resnet50", "vgg16", "vgg19"],
+        "train": ["History", "TrainConfig", "fit"],
         "ufm": [
             "UFMOptimum",
             "UFMResult",

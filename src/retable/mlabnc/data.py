@@ -25,11 +25,15 @@ class MLabArrays:
 
     `x` [N, C, H, W] uint8 in 0..255, `y` [N, K] uint8 multi-hot, `source` [N, slots] int32: the
     indices of the source images of a sample, in the order of its labels, -1 where there is none.
+    `mean` and `std`, one number for all channels or one each, are of the pixels in [0, 1]: networks
+    see (x / 255 - mean) / std.
     """
 
     x: UInt8[np.ndarray, "N C H W"]
     y: UInt8[np.ndarray, "N K"]
     source: Int[np.ndarray, "N slots"]
+    mean: tuple[float, ...] = (0.0,)
+    std: tuple[float, ...] = (1.0,)
 
 
 def compose(

@@ -141,6 +141,37 @@ def vgg19(
     )
 
 
+def build(
+    network: str,
+    in_channels: int,
+    num_classes: int,
+    feature_dim: int | None,
+    fixed_etf: bool,
+    *,
+    image_size: int,
+    feature_relu: bool,
+    generator: torch.Generator | None = None,
+) -> FeatureClassifier:
+    """A network by its name: convnet, resnet18, resnet50, vgg16 or vgg19.
+
+    `image_size` matters to the convnet alone, which also needs a feature_dim. Raises ValueError for
+    another name.
+    """
+    options = {"feature_relu": feature_relu, "generator": generator}
+    if network == "convnet":
+        if feature_dim is None:
+            raise ValueError("feature_dim must be given for the network convnet, got None")
+        return convnet(
+            in_channels, num_classes, feature_dim, fixed_etf, image_size=image_size, **options
+        )
+    builders = {"resnet18": resnet18, "resnet50": resnet50, "vgg16": vgg16, "vgg19": vgg19}
+    if network not in builders:
+        raise ValueError(
+            f"network must be convnet or one of {', '.join(builders)}, got {network!r}"
+        )
+    return builders[network](in_channels, num_classes, feature_dim, fixed_etf, **options)
+
+
 def count_trainable(model: nn.Module) -> int:
     """The number of parameters that training changes; a frozen classifier does not count."""
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
