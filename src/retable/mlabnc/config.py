@@ -163,6 +163,15 @@ class RoleSettings(StepSettings):
     fixed: str = Field("pal_etf", description="classifier fixed to a simplex ETF, d = K")
 
 
+class FigureSettings(StepSettings):
+    """What the figure shows."""
+
+    curves: tuple[str, ...] = Field(("pal", "pal_etf"), description="methods in panels (b)")
+    bars: tuple[str, ...] = Field(("pal", "pal_etf", "bce"), description="methods in panel (c)")
+    heat_map: str = Field("pal", description="method in panel (d)")
+    datasets: tuple[str, ...] = Field(("mnist", "cifar10"), description="in panels (b) and (c)")
+
+
 class Config(PaperConfig):
     """The configuration of the paper."""
 
@@ -174,7 +183,7 @@ class Config(PaperConfig):
     size: SizeSettings = SizeSettings()
     speed: SpeedSettings = SpeedSettings()
     measures: RoleSettings = RoleSettings()
-    figure: RoleSettings = RoleSettings()
+    figure: FigureSettings = FigureSettings()
 
     @model_validator(mode="after")
     def _all_described(self) -> "Config":
@@ -184,7 +193,7 @@ class Config(PaperConfig):
             for method in methods:
                 if method not in self.train.get(dataset, {}):
                     raise ValueError(f"train.{dataset} must describe the method {method}")
-        for method in (self.measures.learned, self.measures.fixed):
+        for method in (self.measures.learned, self.measures.fixed, self.figure.heat_map):
             if method not in self.methods.get("mnist", ()):
-                raise ValueError(f"methods.mnist must have {method}, which the claims are about")
+                raise ValueError(f"methods.mnist must have {method}, which claims or figure need")
         return self

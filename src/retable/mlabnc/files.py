@@ -22,7 +22,7 @@ SPLITS = ("train", "validation", "test")
 def save_prepared(
     path: Path, splits: Mapping[str, MLabArrays], metadata: Mapping[str, Any]
 ) -> None:
-    """Write the three splits to one npz: x, y, source, split (place in SPLITS), mean, std, metadata.
+    """Write the splits to one npz: x, y, source, split (place in SPLITS), mean, std, metadata.
 
     The metadata (JSON text) also gets the number of samples of each split and the SHA-256 of the
     arrays.

@@ -13,7 +13,7 @@ from retable.mlabnc.train import batches, objective, sgd
 
 
 def speed(data: Path, learned: Path, fixed: Path, rows: Path, *, settings: SpeedSettings) -> None:
-    """Write the median CPU seconds of a training epoch of each, timed in alternation, and the ratio.
+    """Write the median CPU seconds of an epoch of each, timed in alternation, and their ratio.
 
     The networks go on from where their training ended; the time of an epoch does not depend on it.
     """

@@ -16,7 +16,7 @@ def table(
     histories: list[Path],
     evaluations: list[Path],
     ufm: Path,
-    size: Path,
+    sizes: Path,
     seed_file: Path,
     table: Path,
 ) -> None:
@@ -37,7 +37,7 @@ def table(
             evaluated[evaluated["experiment"] == "test"],
             read_metrics(ufm),
             _once_a_method(evaluated[evaluated["experiment"] == "size"]),
-            read_metrics(size),
+            read_metrics(sizes),
         ],
         ignore_index=True,
     )

@@ -16,19 +16,22 @@ from retable.mlabnc.ufm import balanced_label_sets, solve_ufm, ufm_optimum
 def ufm(rows: Path, path: Path, *, settings: UFMSettings) -> None:
     """Write, for every problem and start, the gap to the optimum and all collapse metrics.
 
-    Method `multi` has all label sets of the problem, `single` those of one label alone. `path` gets
-    the features of the shown problem at three points of one run, for the figure.
+    Method `multi` has all label sets of the problem, `single` those of one label alone. The
+    experiment is `ufm-unequal` where multiplicities have unequal counts n_m, else `ufm`.
+    `path` gets the features of the shown problem at three points of one run, for the figure.
     """
     found = []
     for name, problem in settings.problems.items():
         variants = {"multi": problem.counts} if set(problem.counts) != {1} else {}
         variants["single"] = {1: problem.counts[1]}
+        unequal = len(set(problem.counts.values())) > 1
+        experiment = "ufm-unequal" if unequal else "ufm"
         for method, counts in variants.items():
             for start in range(settings.starts):
                 for metric, value in _measure(problem, counts, start, settings).items():
                     found.append(
                         {
-                            "experiment": "ufm",
+                            "experiment": experiment,
                             "dataset": name,
                             "method": method,
                             "seed": start,
