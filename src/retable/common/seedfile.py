@@ -4,14 +4,12 @@ import re
 from pathlib import Path
 from typing import Literal
 
-import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from retable.common.errors import InputError
 from retable.common.settings import Settings
+from retable.common.yaml_files import read_yaml
 
-# The C loader is the same safe one, ten times as fast.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _THRESHOLD = re.compile(r"(>=|>|<=|<)\s*(-?\d+(\.\d+)?([eE][-+]?\d+)?)")
 
 
@@ -101,14 +99,10 @@ class SeedFile(Settings):
 
 def read_seed_file(path: Path) -> SeedFile:
     """Read and check `seeds/<paper>.yaml`; InputError names the file, the key and the value."""
+    content = read_yaml(path)
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
         return SeedFile.model_validate(content)
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
-    except yaml.YAMLError as error:
-        raise InputError(f"{path}: not valid YAML: {error}") from None
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
+        key = ".".join(map(str, first["loc"])) or "(top level)"
         raise InputError(f"{path}: {key}: {first['msg']}, got {first['input']!r}") from None
