@@ -94,6 +94,10 @@ class SeedFile(Settings):
         for name in ids + checks:
             if not name.startswith(f"{self.paper}-"):
                 raise ValueError(f"'{name}' must begin with '{self.paper}-'")
+        numbers = [(r.experiment, r.dataset, r.method, r.metric) for r in self.reported]
+        for number in numbers:
+            if numbers.count(number) > 1:
+                raise ValueError(f"reported: {', '.join(number)} stands there twice")
         return self
 
 
@@ -105,4 +109,8 @@ def read_seed_file(path: Path) -> SeedFile:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"])) or "(top level)"
-        raise InputError(f"{path}: {key}: {first['msg']}, got {first['input']!r}") from None
+        value = first["input"]
+        # The whole file as a value would bury what is wrong.
+        got = "" if isinstance(value, dict) and value is content else f", got {value!r}"
+        message = first["msg"].removeprefix("Value error, ")
+        raise InputError(f"{path}: {key}: {message}{got}") from None
