@@ -16,6 +16,10 @@ from scipy.special import xlogy
 from retable.robustmg.arrays import finite
 
 
+_NO_RADIUS = 1e-200
+"""Below it a chi-square ball is its centre: its level would overflow."""
+
+
 class TransitionSet(ABC):
     """A ball around each nominal next-state distribution."""
 
@@ -191,7 +195,7 @@ class ChiSquareBall(TransitionSet):
         # P (1 + d) - 1 with 1 - P as a sum of what is left, exact for the last state.
         left = np.flip(np.cumsum(np.flip(mass, -1), axis=-1), -1) - mass
         left[..., -1] = 0.0
-        excess = radius * total - left
+        excess = np.maximum(radius, _NO_RADIUS) * total - left
         valid = (excess > 0) & (total > 0)
         level = mean + np.sqrt(variance / np.where(valid, excess, 1.0))
         following = np.append(values[1:], np.inf)
@@ -206,7 +210,7 @@ class ChiSquareBall(TransitionSet):
         weight = np.where(active, mass * tilt, 0.0)
         weight_sum = weight.sum(axis=-1, keepdims=True)
         q = weight / np.where(weight_sum > 0, weight_sum, 1.0)
-        return np.where(radius > 0, _unsorted(q, order), p)
+        return np.where(radius > _NO_RADIUS, _unsorted(q, order), p)
 
 
 @dataclass(frozen=True, eq=False)
