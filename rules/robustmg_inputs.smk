@@ -15,7 +15,5 @@ def robustmg_rows(wildcards):
     return [
         f"results/{wildcards.scale}/robustmg/{experiment}/seeds{seeds}.csv"
         for experiment in ROBUSTMG_EXPERIMENTS
-        for seeds in project.seed_groups(
-            "robustmg", wildcards.scale, "run", experiment
-        )
+        for seeds in project.seed_groups("robustmg", wildcards.scale, "run", experiment)
     ]
