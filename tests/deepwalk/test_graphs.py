@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from retable.common.data.arrays import save_arrays
+from retable.common.errors import InputError
 from retable.deepwalk import (
     karate_club,
     largest_component,
@@ -191,22 +193,23 @@ def test_graph_files_return_what_was_saved(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"labels": None}, "arrays labels are missing"),
-        ({"labels": np.zeros(5)}, "labels must be 3 numbers"),
-        ({"labels": -np.ones(3)}, "labels must be 3 numbers"),
-        ({"indices": np.array([1, 0, 7, 1])}, "graph.npz"),
-        ({"indices": np.array([1, 0, 0, 1])}, "graph.npz: adjacency must be symmetric"),
+        ({"labels": None}, "graph.npz: the array 'labels' is missing"),
+        ({"labels": np.zeros(5, np.int8)}, "labels: 5 entries, must be one for each of 3 nodes"),
+        ({"labels": np.full(3, -1, np.int8)}, "labels: smallest value -1, must be >= 0"),
+        ({"labels": np.zeros(3)}, "labels: dtype float64, must be int8"),
+        ({"indices": np.array([1, 0, 7, 1], np.int32)}, "graph.npz: indices"),
+        ({"indices": np.array([1, 0, 0, 1], np.int32)}, "graph.npz: adjacency must be symmetric"),
     ],
 )
 def test_damaged_graph_files_are_refused(tmp_path, change, message):
     arrays = {
-        "indptr": PATH.indptr,
-        "indices": PATH.indices,
-        "labels": np.array([0, 0, 1]),
+        "indptr": PATH.indptr.astype(np.int64),
+        "indices": PATH.indices.astype(np.int32),
+        "labels": np.array([0, 0, 1], np.int8),
     }
     arrays = {name: value for name, value in (arrays | change).items() if value is not None}
-    np.savez(tmp_path / "graph.npz", **arrays)
-    with pytest.raises(ValueError, match=message):
+    save_arrays(tmp_path / "graph.npz", arrays)
+    with pytest.raises(InputError, match=message):
         load_graph(tmp_path / "graph.npz")
 
 

@@ -15,6 +15,8 @@ Softmax = Literal["auto", "exact", "chebyshev"]
 
 # Up to this length of x the softmax is linear to within a few per cent.
 LINEAR_RMS = 0.1
+# Up to this many nodes, all n^2 exponentials cost less than an interpolation.
+_SMALL = 128
 
 
 def loss_and_grad(
@@ -27,14 +29,15 @@ def loss_and_grad(
 
     x, y: (n, k). softmax: "exact" sums over all pairs in blocks, O(n^2 k); "chebyshev" (k = 1
     only) interpolates, O(n), and raises ConvergenceError where |x||y| is too large to resolve;
-    "auto" interpolates for k = 1 where that resolves the sums, and is exact otherwise.
+    "auto" interpolates for k = 1 and more than 128 nodes where that resolves the sums, and is
+    exact otherwise.
     """
     if x.shape != y.shape or x.ndim != 2 or x.shape[0] != cooc.n:
         raise ValueError(f"x and y must be ({cooc.n}, k) alike, got {x.shape} and {y.shape}")
     _check_softmax(softmax, x.shape[1])
     k = x.shape[1]
     sums = None
-    if softmax != "exact" and k == 1:
+    if softmax == "chebyshev" or (softmax == "auto" and k == 1 and cooc.n > _SMALL):
         sums = chebyshev_sums(x, y, cooc.row_mass)
         if sums is None and softmax == "chebyshev":
             raise ConvergenceError(

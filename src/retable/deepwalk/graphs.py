@@ -8,6 +8,9 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from retable.common.data.arrays import ArraySpec, check_arrays, load_arrays, save_arrays
+from retable.common.errors import InputError
+
 
 @dataclass(frozen=True)
 class Graph:
@@ -150,38 +153,43 @@ def karate_club() -> Graph:
 
 
 def save_graph(path: Path, graph: Graph) -> None:
-    """Write an unweighted graph as npz: indptr, indices (int32), labels (int8)."""
+    """Write an unweighted graph as npz: indptr (int64), indices (int32), labels (int8)."""
     if (graph.adjacency.data != 1).any():
         raise ValueError("graph must be unweighted, got edge weights other than 1")
-    with open(path, "wb") as file:
-        np.savez(
-            file,
-            indptr=graph.adjacency.indptr.astype(np.int64),
-            indices=graph.adjacency.indices.astype(np.int32),
-            labels=graph.labels.astype(np.int8),
-        )
+    arrays = {
+        "indptr": graph.adjacency.indptr.astype(np.int64),
+        "indices": graph.adjacency.indices.astype(np.int32),
+        "labels": graph.labels.astype(np.int8),
+    }
+    save_arrays(path, arrays)
 
 
 def load_graph(path: Path) -> Graph:
-    """Read a graph that `save_graph` wrote, or one in the same form, and check it.
+    """Read a graph in the form that `save_graph` writes, and check it.
 
-    Raises ValueError, naming the file, for missing arrays, an index out of range, labels that are
-    not one non-negative number per node, and whatever `check_adjacency` refuses.
+    Raises InputError, which is a ValueError, naming the file: for missing arrays, an index out of
+    range, labels that are not one non-negative number a node, and whatever `check_adjacency`
+    refuses.
     """
-    with np.load(path, allow_pickle=False) as arrays:
-        missing = {"indptr", "indices", "labels"} - set(arrays.files)
-        if missing:
-            raise ValueError(f"{path}: the arrays {', '.join(sorted(missing))} are missing")
-        indptr, indices, labels = arrays["indptr"], arrays["indices"], arrays["labels"]
+    arrays = load_arrays(path)
+    spec = {
+        "indptr": ArraySpec("int64", ("n + 1",), low=0),
+        "indices": ArraySpec("int32", ("2 edges",), low=0),
+        "labels": ArraySpec("int8", ("n",), low=0),
+    }
+    check_arrays(arrays, spec, str(path))
+    indptr, indices, labels = (arrays[name] for name in spec)
     n = indptr.size - 1
-    if labels.shape != (n,) or (n > 0 and labels.min() < 0):
-        raise ValueError(f"{path}: labels must be {n} numbers >= 0, got shape {labels.shape}")
+    if labels.size != n:
+        raise InputError(
+            f"{path}: labels: {labels.size} entries, must be one for each of {n} nodes"
+        )
     try:
         matrix = sparse.csr_array((np.ones(indices.size), indices, indptr), shape=(n, n))
         matrix.check_format(full_check=True)
         return Graph(check_adjacency(matrix), labels.astype(np.int64))
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise InputError(f"{path}: {error}") from error
 
 
 def _probabilities(n: int, a: float, b: float, scale: float, text: str) -> tuple[float, float]:

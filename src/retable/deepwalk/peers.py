@@ -8,6 +8,8 @@ from scipy.special import expit, log_expit
 from retable.deepwalk.cooccurrence import Cooccurrence
 from retable.deepwalk.descent import descend
 
+Output = Literal["hierarchical", "negative"]
+
 
 class NegativeSampling:
     """Skip-gram with negative sampling (SGNS) in expectation, by the descent of `DeepWalk`.
@@ -83,7 +85,7 @@ def word2vec(
     dim: int,
     *,
     window: int = 5,
-    output: Literal["hierarchical", "negative"] = "hierarchical",
+    output: Output = "hierarchical",
     epochs: int = 5,
     seed: int,
 ) -> np.ndarray:

@@ -11,8 +11,8 @@ step is x += eta M y, y += eta M^T x with M = C - c 1^T/n: power iteration, in w
 import math
 
 import numpy as np
-from scipy import stats
 from scipy.sparse.linalg import LinearOperator, svds
+from scipy.special import bdtr, gammaln, xlog1py, xlogy
 
 from retable.deepwalk.cooccurrence import Cooccurrence
 
@@ -96,7 +96,10 @@ def expected_lost_nodes(n: int, p: float, q: float) -> float:
     all other nodes are known. Own degree ~ Bin(n/2 - 1, p), cross-degree ~ Bin(n/2, q).
     """
     half = n // 2
-    own, cross = stats.binom(half - 1, p), stats.binom(half, q)
-    # The cross-degrees beyond this have a probability below 1e-18.
-    degrees = np.arange(int(cross.isf(1e-18)) + 2)
-    return float(n * np.sum(cross.pmf(degrees) * own.cdf(degrees)))
+    # Beyond twenty standard deviations the cross-degrees do not count.
+    most = half * q + 20 * math.sqrt(half * q * (1 - q)) + 20
+    degrees = np.arange(min(half, math.ceil(most)) + 1)
+    ways = gammaln(half + 1) - gammaln(degrees + 1) - gammaln(half - degrees + 1)
+    cross = np.exp(ways + xlogy(degrees, q) + xlog1py(half - degrees, -q))
+    own_at_most = bdtr(np.minimum(degrees, half - 1), half - 1, p)
+    return float(n * np.sum(cross * own_at_most))

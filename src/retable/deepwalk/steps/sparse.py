@@ -1,0 +1,35 @@
+"""Windows on sparse graphs of mean degree 4 to 5, beside all baselines."""
+
+from functools import partial
+from pathlib import Path
+
+from retable.common.metrics import write_metrics
+from retable.common.seeds import Seeds
+from retable.deepwalk.blocks import BlockModel
+from retable.deepwalk.config import SparseSettings
+from retable.deepwalk.cooccurrence import Cooccurrence
+from retable.deepwalk.experiments import classical_labels, deepwalk, draw, recovery_rows, row
+
+
+def sparse(rows: Path, *, dataset: str, seeds: Seeds, settings: dict[str, SparseSettings]) -> None:
+    """Write the accuracy of DeepWalk with each window, and of the baselines.
+
+    settings: one entry a graph; large ones try fewer windows.
+    """
+    own = settings[dataset]
+    block = BlockModel.parse(dataset)
+    make = partial(row, "sparse", dataset)
+    found = []
+    for seed in seeds:
+        graph = draw(block, seed)
+        labels = {}
+        for window in own.windows:
+            model = deepwalk(own.descent, seed).fit(Cooccurrence(graph.adjacency, window))
+            method = f"deepwalk/w{window}"
+            labels[method] = model.labels(2)
+            found.append(make(method, seed, "gradient", model.history_["grad_rms"][-1]))
+            found.append(make(method, seed, "final_step", model.history_["step"][-1]))
+        labels |= classical_labels(graph, seed, window=own.descent.window, component=True)
+        found += recovery_rows("sparse", dataset, seed, labels, graph.known)
+        found.append(make("graph", seed, "isolated", graph.isolated.sum()))
+    write_metrics(found, rows)
