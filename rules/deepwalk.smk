@@ -13,6 +13,9 @@ DEEPWALK_EXPERIMENTS = (
     "peers",
 )
 
+# Each sparse graph has its own windows.
+DEEPWALK_PARTS = {"sparse": "{dataset}"}
+
 
 def deepwalk_files(scale, experiment):
     return [
@@ -49,7 +52,7 @@ for experiment in DEEPWALK_EXPERIMENTS:
         resources:
             **compute("deepwalk", experiment),
         params:
-            **step("deepwalk", experiment),
+            **step("deepwalk", experiment, part=DEEPWALK_PARTS.get(experiment, "")),
         script:
             STEP
 

@@ -11,25 +11,21 @@ from retable.deepwalk.cooccurrence import Cooccurrence
 from retable.deepwalk.experiments import classical_labels, deepwalk, draw, recovery_rows, row
 
 
-def sparse(rows: Path, *, dataset: str, seeds: Seeds, settings: dict[str, SparseSettings]) -> None:
-    """Write the accuracy of DeepWalk with each window, and of the baselines.
-
-    settings: one entry a graph; large ones try fewer windows.
-    """
-    own = settings[dataset]
+def sparse(rows: Path, *, dataset: str, seeds: Seeds, settings: SparseSettings) -> None:
+    """Write the accuracy of DeepWalk with each window, and of the baselines."""
     block = BlockModel.parse(dataset)
     make = partial(row, "sparse", dataset)
     found = []
     for seed in seeds:
         graph = draw(block, seed)
         labels = {}
-        for window in own.windows:
-            model = deepwalk(own.descent, seed).fit(Cooccurrence(graph.adjacency, window))
+        for window in settings.windows:
+            model = deepwalk(settings.descent, seed).fit(Cooccurrence(graph.adjacency, window))
             method = f"deepwalk/w{window}"
             labels[method] = model.labels(2)
             found.append(make(method, seed, "gradient", model.history_["grad_rms"][-1]))
             found.append(make(method, seed, "final_step", model.history_["step"][-1]))
-        labels |= classical_labels(graph, seed, window=own.descent.window, component=True)
+        labels |= classical_labels(graph, seed, window=settings.descent.window, component=True)
         found += recovery_rows("sparse", dataset, seed, labels, graph.known)
         found.append(make("graph", seed, "isolated", graph.isolated.sum()))
     write_metrics(found, rows)
