@@ -129,7 +129,12 @@ def test_sparse_graphs_take_their_own_windows(tmp_path):
     settings = SparseSettings(windows=(2, 3), descent=SHORT)
     sparse(tmp_path / "rows.csv", dataset=name, seeds=Seeds((0,)), settings=settings)
     methods = set(read_metrics(tmp_path / "rows.csv")["method"])
-    assert {"deepwalk/w2", "deepwalk/w3", "spectral/normalized-component"} <= methods
+    assert {
+        "deepwalk/w2",
+        "deepwalk/w3",
+        "deepwalk/w3-short",
+        "spectral/normalized-component",
+    } <= methods
     assert (values(tmp_path / "rows.csv", metric="isolated") > 0).all()
 
 
@@ -190,7 +195,8 @@ def test_scaling_measures_ratios(tmp_path):
         settings=ScalingSettings(
             nodes=(1000, 2000, 4000),
             repeats=1,
-            compared_n=200,
+            softmax_n=200,
+            fit_n=200,
             sampling={"n_walks": 1, "walk_length": 10},
             descent=SHORT,
         ),

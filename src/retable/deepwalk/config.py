@@ -41,6 +41,9 @@ class SparseSettings(StepSettings):
     """Windows on a sparse graph."""
 
     windows: tuple[int, ...] = Field(min_length=1, description="windows to compare, in steps")
+    short_start: float = Field(
+        1e-6, gt=0, description="standard deviation of a start that stays short for longer"
+    )
     descent: Descent = Descent()
 
 
@@ -88,7 +91,7 @@ class PeersSettings(StepSettings):
 
     sampling: Sampling
     window: int = Field(5, ge=1, description="largest distance that word2vec counts, in steps")
-    epochs: int = Field(1, ge=1, description="passes of word2vec over the walks")
+    epochs: int = Field(5, ge=1, description="passes of word2vec over the walks")
     dims: tuple[int, ...] = Field((1, 2), min_length=1, description="dimensions of the vectors")
     negative_sampling_n: int = Field(
         250, ge=2, description="largest graph for exact negative sampling (quadratic in n)"
@@ -101,7 +104,8 @@ class ScalingSettings(StepSettings):
 
     nodes: tuple[int, ...] = Field(min_length=3, description="sizes to time side by side")
     repeats: int = Field(ge=1, description="rounds of which the median counts")
-    compared_n: int = Field(ge=200, description="nodes where other ways to compute are timed")
+    softmax_n: int = Field(ge=200, description="nodes where the exact softmax is timed")
+    fit_n: int = Field(ge=200, description="nodes where other methods are timed")
     sampling: Sampling
     descent: Descent = Descent()
 

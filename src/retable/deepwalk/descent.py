@@ -1,5 +1,6 @@
 """Simultaneous gradient descent with a guarded step (the algorithm that the theory follows)."""
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -28,7 +29,8 @@ class Descent(NamedTuple):
 
 def rms(values: np.ndarray) -> float:
     """Root mean square of all entries."""
-    return float(np.sqrt(np.mean(np.square(values))))
+    flat = values.reshape(-1)
+    return math.sqrt(flat @ flat / flat.size)
 
 
 def descend(
@@ -56,18 +58,19 @@ def descend(
     loss, grad_x, grad_y = objective(x, y)
     while True:
         t = len(records)
+        steep_x, steep_y = rms(grad_x), rms(grad_y)
         records.append(
             {
                 "loss": loss,
-                "grad_rms": max(rms(grad_x), rms(grad_y)),
-                "grad_rms_x": rms(grad_x),
-                "grad_rms_y": rms(grad_y),
+                "grad_rms": max(steep_x, steep_y),
+                "grad_rms_x": steep_x,
+                "grad_rms_y": steep_y,
                 "x_rms": rms(x),
                 "y_rms": rms(y),
                 "step": step,
             }
         )
-        if not all(np.isfinite(value) for value in records[-1].values()):
+        if not all(math.isfinite(value) for value in records[-1].values()):
             raise ConvergenceError(
                 f"loss, gradient or embedding is not finite after {t} steps: "
                 "start shorter (init_scale) or take a smaller step"

@@ -10,6 +10,7 @@ They are evaluated at m Chebyshev nodes of the range of their argument (m n expo
 interpolated everywhere else. The coefficients fall off like (R/2)^m/m!, R = max|x| max|y|.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -109,11 +110,8 @@ def _interpolate(functions, points: np.ndarray) -> np.ndarray | None:
         radius = 1.0
     m = _FIRST_NODES
     while m <= _MOST_NODES:
-        angles = np.pi * (np.arange(m) + 0.5) / m
-        values = functions(centre + radius * np.cos(angles))
-        # Discrete orthogonality of the Chebyshev polynomials at these nodes.
-        coefficients = values @ np.cos(np.outer(angles, np.arange(m))) * (2 / m)
-        coefficients[:, 0] /= 2
+        nodes, transform = _nodes_and_transform(m)
+        coefficients = functions(centre + radius * nodes) @ transform
         size = np.abs(coefficients)
         if (size[:, -3:].max(axis=1) <= _TAIL * size.max(axis=1)).all():
             return _clenshaw(coefficients, (points - centre) / radius)
@@ -121,12 +119,22 @@ def _interpolate(functions, points: np.ndarray) -> np.ndarray | None:
     return None
 
 
+@lru_cache
+def _nodes_and_transform(m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Chebyshev nodes (m,), and the matrix (m, m) from values there to coefficients."""
+    angles = np.pi * (np.arange(m) + 0.5) / m
+    # Discrete orthogonality of the Chebyshev polynomials at these nodes.
+    transform = np.cos(np.outer(angles, np.arange(m))) * (2 / m)
+    transform[:, 0] /= 2
+    return np.cos(angles), transform
+
+
 def _clenshaw(coefficients: np.ndarray, t: np.ndarray) -> np.ndarray:
     """Chebyshev series with the coefficients (r, m) at t (n,) in [-1, 1]; (r, n)."""
     result = np.empty((coefficients.shape[0], t.size))
-    # Leading terms below rounding change nothing.
+    # The last terms, which are rounding, are left out.
     size = np.abs(coefficients)
-    used = np.flatnonzero((size > 1e-17 * size.max(axis=1, keepdims=True)).any(axis=0))
+    used = np.flatnonzero((size > 1e-14 * size.max(axis=1, keepdims=True)).any(axis=0))
     terms = coefficients[:, : used[-1] + 1 if used.size else 1, None]
     for start in range(0, t.size, _COLUMNS):
         part = t[start : start + _COLUMNS]

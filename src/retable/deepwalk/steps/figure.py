@@ -14,7 +14,7 @@ from retable.deepwalk.config import FigureSettings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 
 METHODS = {
     "deepwalk": "DeepWalk, k = 1",
@@ -30,22 +30,30 @@ STYLE = {
 
 
 def figure(metrics: Path, png: Path, pdf: Path, *, settings: FigureSettings) -> None:
-    """Draw nine panels."""
+    """Draw nine panels, in three rows that are laid out apart."""
     import matplotlib.pyplot as plt
 
     rows = read_metrics(metrics)
     with figure_style():
-        drawn, grid = plt.subplots(3, 3, figsize=(settings.width, settings.height))
-        axes = grid.ravel()
+        drawn = plt.figure(figsize=(settings.width, settings.height))
+        strips = drawn.subfigures(3, 1)
+        grids = [
+            strips[0].subplots(1, 3),
+            strips[1].subplots(1, 3, width_ratios=(1, 1.12, 1)),
+            strips[2].subplots(1, 3),
+        ]
+        axes = [ax for grid in grids for ax in grid]
         _errors(axes[0], rows)
         _exact(axes[1], rows)
-        _peers(axes[2], rows)
-        _planes(drawn, axes[3], axes[4], rows)
-        _windows(axes[5], rows)
+        _windows(axes[2], rows)
+        _plane(axes[3], rows, "deepwalk")
+        image = _plane(axes[4], rows, "spectral/normalized")
+        strips[1].colorbar(image, ax=axes[4], label="accuracy")
+        _peers(axes[5], rows)
         _alignment(axes[6], rows)
         _lengths(axes[7], rows)
         _histogram(axes[8], rows)
-        label_panels(list(axes))
+        label_panels(axes)
         # Laid out once for both files.
         drawn.canvas.draw()
         drawn.set_layout_engine("none")
@@ -71,26 +79,28 @@ def _with_blocks(rows: pd.DataFrame) -> pd.DataFrame:
 def _errors(ax: "Axes", rows: pd.DataFrame) -> None:
     accuracy = _with_blocks(_of(rows, "growth", metric="accuracy"))
     points = sorted({(a, b) for a, b in zip(accuracy["a"], accuracy["b"], strict=True)})
-    labels = []
+    shown = ("deepwalk", "spectral/normalized", "spectral/adjacency")
     for line, (a, b) in zip(LINES, points, strict=False):
         here = accuracy[(accuracy["a"] == a) & (accuracy["b"] == b)]
-        for method in ("deepwalk", "spectral/normalized", "spectral/adjacency"):
-            error = 1 - here[here["method"] == method].groupby("n")["value"].mean()
-            if error.empty:
-                continue
-            # No error at all is drawn as half a node.
-            shown = np.maximum(error, 1 / (2 * error.index.to_numpy()))
-            ax.plot(error.index, shown, linestyle=line, **STYLE[method])
-        labels.append((f"a = {a:g}, b = {b:g}", line))
+        for method in shown:
+            groups = here[here["method"] == method].groupby("n")["value"]
+            n = groups.mean().index.to_numpy()
+            # No error in any graph is drawn as half a node of all their nodes.
+            error = np.maximum(1 - groups.mean().to_numpy(), 1 / (2 * n * groups.count()))
+            # DeepWalk's marks are hollow and large: the others lie inside them.
+            hollow = {"markerfacecolor": "none", "markersize": 7.5, "zorder": 3}
+            extra = hollow if method == "deepwalk" else {}
+            ax.plot(n, error, linestyle=line, **STYLE[method], **extra)
+        ax.plot([], [], color="0.3", linestyle=line, label=f"a = {a:g}, b = {b:g}")
+    for method in shown:
+        fill = {"markerfacecolor": "none"} if method == "deepwalk" else {}
+        ax.plot([], [], linestyle="none", label=METHODS[method], **STYLE[method], **fill)
     ax.set(xscale="log", yscale="log", xlabel="nodes n", ylabel="share of nodes misplaced")
-    ax.set_title("Error falls as the graph grows (0 drawn at 1/2n)")
+    ax.set_title("Error (none: drawn as half a node)")
     _size_ticks(ax, accuracy["n"])
-    for method in ("deepwalk", "spectral/normalized", "spectral/adjacency"):
-        ax.plot([], [], linestyle="none", label=METHODS[method], **STYLE[method])
-    for text, line in labels:
-        ax.plot([], [], color="0.3", linestyle=line, label=text)
-    ax.set_ylim(top=20 * ax.get_ylim()[1])
-    ax.legend(ncols=2, loc="upper right", fontsize=7, columnspacing=1, handlelength=2.6)
+    ax.set_ylim(top=300)
+    ax.set_yticks(10.0 ** np.arange(-6, 1))
+    ax.legend(ncols=2, loc="upper center", fontsize=7, columnspacing=1, handlelength=2.8)
 
 
 def _exact(ax: "Axes", rows: pd.DataFrame) -> None:
@@ -102,105 +112,26 @@ def _exact(ax: "Axes", rows: pd.DataFrame) -> None:
         ax.plot(here.index, here, color=color, marker=marker, label=f"a = {a:g}, b = {b:g}")
         best = lost[(lost["a"] == a) & (lost["b"] == b)].sort_values("n")
         ax.plot(best["n"], np.exp(-best["value"]), color=color, linestyle=":")
-    ax.plot([], [], color="0.3", linestyle=":", label="no lost node, Poisson")
+    ax.plot([], [], color="0.3", linestyle=":", label="no node lost to any method:\nexp(-expected)")
     ax.set(xscale="log", xlabel="nodes n", ylabel="share of graphs", ylim=(-0.05, 1.08))
-    ax.set_title("Exact recovery by one-dimensional DeepWalk")
+    ax.set_title("Exact recovery by DeepWalk, k = 1")
     _size_ticks(ax, exact["n"])
-    ax.legend(loc="center left", bbox_to_anchor=(0, 0.42))
-
-
-def _peers(ax: "Axes", rows: pd.DataFrame) -> None:
-    accuracy = _with_blocks(_of(rows, "peers", metric="accuracy"))
-    names = {
-        "deepwalk": "DeepWalk, exact, k = 1",
-        "word2vec/hierarchical-k1": "word2vec, hier. softmax, k = 1",
-        "word2vec/hierarchical-k2": "word2vec, hier. softmax, k = 2",
-        "word2vec/negative-k1": "word2vec, neg. sampling, k = 1",
-        "word2vec/negative-k2": "word2vec, neg. sampling, k = 2",
-        "negative-sampling/k1": "neg. sampling, exact, k = 1",
-        "negative-sampling/k2": "neg. sampling, exact, k = 2",
-    }
-    names = {name: text for name, text in names.items() if name in set(accuracy["method"])}
-    groups = sorted({(-a, b, n) for a, b, n in accuracy[["a", "b", "n"]].to_numpy()})
-    height = 0.8 / len(groups)
-    for number, ((minus_a, b, n), color, marker) in enumerate(
-        zip(groups, COLORS, MARKERS, strict=False)
-    ):
-        here = accuracy[(accuracy["a"] == -minus_a) & (accuracy["b"] == b) & (accuracy["n"] == n)]
-        for place, name in enumerate(names):
-            values = here[here["method"] == name]["value"].to_numpy()
-            if not values.size:
-                continue
-            interval = t_interval(values)
-            y = place + (number - (len(groups) - 1) / 2) * height
-            ax.plot(interval.value, y, color=color, marker=marker, linestyle="none")
-            ax.plot([interval.low, interval.high], [y, y], color=color, linewidth=1)
-        ax.plot([], [], color=color, marker=marker, linestyle="none",
-                label=f"a = {-minus_a:g}, n = {n:g}")  # fmt: skip
-    ax.set_yticks(range(len(names)), names.values(), fontsize=7)
-    ax.invert_yaxis()
-    ax.set(xlabel="accuracy (mean, 95 % interval)", xlim=(0.42, 1.03))
-    ax.set_title("The libraries' DeepWalk, same graphs")
-    ax.legend(loc="lower left", fontsize=7, handletextpad=0.2, borderaxespad=0.2)
-
-
-def _planes(drawn: "Figure", left: "Axes", right: "Axes", rows: pd.DataFrame) -> None:
-    accuracy = _with_blocks(_of(rows, "phase", metric="accuracy"))
-    n = accuracy["n"].iloc[0]
-    for ax, method in ((left, "deepwalk"), (right, "spectral/normalized")):
-        plane = accuracy[accuracy["method"] == method].pivot_table(
-            index="b", columns="a", values="value", aggfunc="mean"
-        )
-        image = ax.imshow(plane, origin="lower", aspect="auto", vmin=0.5, vmax=1)
-        ax.set_xticks(range(len(plane.columns)), [f"{a:g}" for a in plane.columns])
-        ax.set_yticks(range(len(plane.index)), [f"{b:g}" for b in plane.index])
-        for (i, j), value in np.ndenumerate(plane.to_numpy()):
-            if np.isfinite(value):
-                color = "white" if value < 0.8 else "black"
-                text = f"{value:.3f}".removeprefix("0") if value < 0.9995 else "1"
-                ax.text(j, i, text, ha="center", va="center", color=color, fontsize=7)
-        _threshold_curve(ax, plane)
-        ax.set(xlabel="a,  p = a ln(n)/n inside", ylabel="b,  q = b ln(n)/n between")
-        ax.set_title(f"Accuracy of {METHODS[method]}, n = {n}")
-        ax.grid(False)
-    drawn.colorbar(image, ax=[left, right], label="accuracy", shrink=0.9)
-
-
-def _threshold_curve(ax: "Axes", plane: pd.DataFrame) -> None:
-    """sqrt(a) - sqrt(b) = sqrt(2), in the coordinates of the image's cells."""
-    if len(plane.columns) < 2 or len(plane.index) < 2:
-        return
-    rows_ = np.linspace(-0.5, len(plane.index) - 0.5, 100)
-    # b between the rows' values, geometrically as the rows are spaced.
-    log_b = np.log(plane.index.to_numpy())
-    places = np.arange(len(log_b))
-    inner = np.interp(rows_, places, log_b)
-    below, above = rows_ < 0, rows_ > places[-1]
-    inner[below] = log_b[0] + rows_[below] * (log_b[1] - log_b[0])
-    inner[above] = log_b[-1] + (rows_[above] - places[-1]) * (log_b[-1] - log_b[-2])
-    a = (np.sqrt(2) + np.sqrt(np.exp(inner))) ** 2
-    step = plane.columns[1] - plane.columns[0]
-    x = (a - plane.columns[0]) / step
-    inside = x < len(plane.columns) - 0.5
-    ax.plot(x[inside], rows_[inside], color=COLORS[1], linewidth=2, label="exact recovery: right")
-    ax.legend(loc="upper right", frameon=True, framealpha=0.9, fontsize=7)
-    ax.set(xlim=(-0.5, len(plane.columns) - 0.5), ylim=(-0.5, len(plane.index) - 0.5))
+    ax.legend(loc="center right", fontsize=7.5)
 
 
 def _windows(ax: "Axes", rows: pd.DataFrame) -> None:
     accuracy = _with_blocks(_of(rows, "sparse", metric="accuracy"))
     sizes = sorted(accuracy["n"].unique())
     others = ("spectral/normalized", "spectral/adjacency", "spectral/regularized")
-    for n, line in zip(sizes, LINES, strict=False):
+    for n, line, mark in zip(sizes, LINES, (".", "x", "+"), strict=False):
         here = accuracy[accuracy["n"] == n]
-        own = here[here["method"].str.startswith("deepwalk/w")]
+        own = here[here["method"].str.fullmatch(r"deepwalk/w\d+")]
         window = own["method"].str.removeprefix("deepwalk/w").astype(int)
         groups = own.groupby(window)["value"]
-        intervals = {w: t_interval(values.to_numpy()) for w, values in groups}
-        means = np.array([interval.value for interval in intervals.values()])
-        spread = np.array([i.value - i.low for i in intervals.values()])
-        style = STYLE["deepwalk"]
-        ax.errorbar(list(intervals), means, np.nan_to_num(spread), linestyle=line, **style)
+        ax.plot(groups.mean().index, groups.mean(), linestyle=line, **STYLE["deepwalk"])
+        # Every graph: a mean would hide the few that descent leaves unaligned.
+        style = {"linestyle": "none", "color": STYLE["deepwalk"]["color"], "alpha": 0.6}
+        ax.plot(window, own["value"], marker=mark, markersize=4, **style)
         for method in others:
             mean = here[here["method"] == method]["value"].mean()
             ax.axhline(mean, linestyle=line, color=STYLE[method]["color"], linewidth=1.2)
@@ -208,10 +139,71 @@ def _windows(ax: "Axes", rows: pd.DataFrame) -> None:
         ax.plot([], [], color=STYLE[method]["color"], label=METHODS[method])
     for n, line in zip(sizes, LINES, strict=False):
         ax.plot([], [], color="0.3", linestyle=line, label=f"n = {n}")
-    ax.set(xlabel="window w (steps)", ylabel="accuracy", ylim=(0.45, 1.22))
+    ax.set(xlabel="window w (steps)", ylabel="accuracy", ylim=(0.47, 1.15))
     ax.set_yticks(np.arange(0.5, 1.01, 0.1))
-    ax.set_title("Sparse graphs: mean degree 4 to 5")
-    ax.legend(ncols=2, loc="upper right", fontsize=7, columnspacing=1)
+    ax.set_title("Sparse graphs, mean degree 4 to 5")
+    ax.legend(ncols=2, loc="upper center", fontsize=7, columnspacing=1)
+
+
+def _plane(ax: "Axes", rows: pd.DataFrame, method: str) -> "AxesImage":
+    accuracy = _with_blocks(_of(rows, "phase", metric="accuracy", method=method))
+    plane = accuracy.pivot_table(index="b", columns="a", values="value", aggfunc="mean")
+    image = ax.imshow(plane, origin="lower", aspect="auto", vmin=0.5, vmax=1)
+    ax.set_xticks(range(len(plane.columns)), [f"{a:g}" for a in plane.columns])
+    ax.set_yticks(range(len(plane.index)), [f"{b:g}" for b in plane.index])
+    for (i, j), value in np.ndenumerate(plane.to_numpy()):
+        if np.isfinite(value):
+            text = f"{value:.3f}".removeprefix("0") if value < 0.9995 else "1"
+            color = "white" if value < 0.8 else "black"
+            ax.text(j, i - 0.2, text, ha="center", va="center", color=color, fontsize=7)
+    _threshold_curve(ax, plane)
+    ax.set(xlabel="a   (p = a ln(n)/n inside)", ylabel="b   (q = b ln(n)/n between)")
+    ax.set_title(f"Accuracy of {METHODS[method]}, n = {accuracy['n'].iloc[0]}")
+    ax.grid(False)
+    return image
+
+
+def _threshold_curve(ax: "Axes", plane: pd.DataFrame) -> None:
+    """sqrt(a) - sqrt(b) = sqrt(2), in the coordinates of the image's cells."""
+    if len(plane.columns) < 2 or len(plane.index) < 2:
+        return
+    height = np.linspace(-0.5, len(plane.index) - 0.5, 100)
+    # Between and beyond the rows, b goes on geometrically, as the rows are spaced.
+    log_b = np.log(plane.index.to_numpy())
+    b = np.exp(np.poly1d(np.polyfit(np.arange(len(log_b)), log_b, 1))(height))
+    a = (np.sqrt(2) + np.sqrt(b)) ** 2
+    x = (a - plane.columns[0]) / (plane.columns[1] - plane.columns[0])
+    ax.plot(x, height, color=COLORS[1], linewidth=2)
+    ax.annotate(
+        "exact recovery\npossible", (np.interp(0.5, height, x) + 0.12, 0.5),
+        color=COLORS[1], fontsize=7.5, va="center",
+    )  # fmt: skip
+    ax.set(xlim=(-0.5, len(plane.columns) - 0.5), ylim=(-0.5, len(plane.index) - 0.5))
+
+
+def _peers(ax: "Axes", rows: pd.DataFrame) -> None:
+    accuracy = _with_blocks(_of(rows, "peers", metric="accuracy"))
+    accuracy = accuracy[accuracy["n"] == accuracy["n"].max()]
+    names = {
+        "deepwalk": "exact\nk = 1",
+        "word2vec/hierarchical-k1": "hier.\nk = 1",
+        "word2vec/hierarchical-k2": "hier.\nk = 2",
+        "word2vec/negative-k1": "neg.\nk = 1",
+        "word2vec/negative-k2": "neg.\nk = 2",
+    }
+    groups = sorted(set(accuracy["a"]), reverse=True)
+    for number, (a, color, marker) in enumerate(zip(groups, COLORS, MARKERS, strict=False)):
+        here = accuracy[accuracy["a"] == a]
+        for place, name in enumerate(names):
+            interval = t_interval(here[here["method"] == name]["value"].to_numpy())
+            x = place + 0.2 * (number - (len(groups) - 1) / 2)
+            ax.plot(x, interval.value, color=color, marker=marker)
+            ax.plot([x, x], [interval.low, interval.high], color=color, linewidth=1.2)
+        ax.plot([], [], color=color, marker=marker, linestyle="none", label=f"a = {a:g}, b = 1")
+    ax.set_xticks(range(len(names)), names.values(), fontsize=7.5)
+    ax.set(ylabel="accuracy (mean, 95 % interval)", ylim=(0.42, 1.05))
+    ax.set_title(f"word2vec, same graphs, n = {accuracy['n'].iloc[0]}")
+    ax.legend(loc="lower left", fontsize=7.5)
 
 
 def _course(rows: pd.DataFrame, metric: str) -> list[pd.DataFrame]:
@@ -281,8 +273,8 @@ def _histogram(ax: "Axes", rows: pd.DataFrame) -> None:
     n = BlockModel.parse(chosen["dataset"].iloc[0]).n
     ax.set(xlabel="entry of x (balanced gauge)", ylabel="density of nodes")
     ax.set_title(f"Where descent rests, n = {n}")
-    ax.legend(loc="upper left", fontsize=7)
-    ax.set_ylim(top=1.25 * ax.get_ylim()[1])
+    ax.set_ylim(top=1.3 * ax.get_ylim()[1])
+    ax.legend(loc="upper center", fontsize=7.5, ncols=3, frameon=True, columnspacing=1)
 
 
 def _size_ticks(ax: "Axes", sizes: pd.Series) -> None:

@@ -21,7 +21,9 @@ def real(graph: Path, rows: Path, *, settings: RealSettings) -> None:
     found = []
     for dim in settings.dims:
         for window in settings.windows:
-            cooc = Cooccurrence(club.adjacency, window)
+            # So small a matrix is cheaper as it stands than as products.
+            dense = Cooccurrence(club.adjacency, window).toarray()
+            cooc = Cooccurrence.from_matrix(dense)
             for start in range(settings.n_starts):
                 model = deepwalk(settings.descent, start, dim=dim).fit(cooc)
                 method = f"deepwalk/k{dim}-w{window}"

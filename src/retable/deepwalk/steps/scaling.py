@@ -17,7 +17,7 @@ from retable.deepwalk.embedding import loss_and_grad
 from retable.deepwalk.experiments import deepwalk, draw, row
 from retable.deepwalk.graphs import Graph
 from retable.deepwalk.peers import word2vec
-from retable.deepwalk.spectral import spectral_embedding
+from retable.deepwalk.spectral import linear_embedding, spectral_embedding
 from retable.deepwalk.walks import random_walks
 
 
@@ -31,8 +31,8 @@ def scaling(rows: Path, *, dataset: str, seeds: Seeds, settings: ScalingSettings
         blocks = [BlockModel.parse(f"{dataset}_n{n}") for n in settings.nodes]
         graphs = [draw(block, seed) for block in blocks]
         found += _growth_of_costs(dataset, seed, graphs, settings)
-        compared = BlockModel.parse(f"{dataset}_n{settings.compared_n}")
-        found += _beside_others(str(compared), seed, draw(compared, seed), settings)
+        found += _softmax(BlockModel.parse(f"{dataset}_n{settings.softmax_n}"), seed, settings)
+        found += _fits(BlockModel.parse(f"{dataset}_n{settings.fit_n}"), seed, settings)
     write_metrics(found, rows)
 
 
@@ -64,35 +64,43 @@ def _growth_of_costs(
     return rows
 
 
-def _beside_others(dataset: str, seed: int, graph: Graph, settings: ScalingSettings) -> list[dict]:
-    """CPU time of other ways as multiples of DeepWalk's, on one graph."""
-    cooc = Cooccurrence(graph.adjacency, settings.descent.window)
-    model = deepwalk(settings.descent, seed)
-    model.fit(cooc)
-    x, y = model.embedding_, model.context_
+def _softmax(block: BlockModel, seed: int, settings: ScalingSettings) -> list[dict]:
+    """CPU time of a gradient with all pairs in the softmax, as a multiple of the interpolated."""
+    cooc = Cooccurrence(draw(block, seed).adjacency, settings.descent.window)
+    end = deepwalk(settings.descent, seed, max_iter=25).fit(cooc)
+    fast, slow = _alternate(
+        [
+            partial(loss_and_grad, end.embedding_, end.context_, cooc, softmax)
+            for softmax in ("chebyshev", "exact")
+        ],
+        settings.repeats,
+    )
+    return [row("scaling", str(block), "exact softmax", seed, "gradient_time_ratio", slow / fast)]
+
+
+def _fits(block: BlockModel, seed: int, settings: ScalingSettings) -> list[dict]:
+    """CPU time of other methods from the graph to the embedding, as multiples of DeepWalk's."""
+    graph = draw(block, seed)
+
+    def own() -> None:
+        deepwalk(settings.descent, seed).fit(Cooccurrence(graph.adjacency, settings.descent.window))
 
     def sampled() -> None:
         sampling = settings.sampling
         walks = random_walks(graph.adjacency, sampling.n_walks, sampling.walk_length, seed=seed)
         word2vec(walks, graph.n, 1, epochs=1, seed=seed)
 
-    gradients = _alternate(
-        [partial(loss_and_grad, x, y, cooc, softmax) for softmax in ("chebyshev", "exact")],
-        settings.repeats,
-    )
-    fits = _alternate(
-        [
-            lambda: deepwalk(settings.descent, seed).fit(cooc),
-            lambda: spectral_embedding(graph.adjacency, "normalized"),
-            sampled,
-        ],
-        min(3, settings.repeats),
-    )
-    make = partial(row, "scaling", dataset)
+    others = {
+        "spectral/normalized": lambda: spectral_embedding(graph.adjacency, "normalized"),
+        "linear": lambda: linear_embedding(
+            Cooccurrence(graph.adjacency, settings.descent.window), seed=seed
+        ),
+        "word2vec/hierarchical-k1": sampled,
+    }
+    base, *times = _alternate([own, *others.values()], min(3, settings.repeats))
     return [
-        make("exact softmax", seed, "gradient_time_over_deepwalk", gradients[1] / gradients[0]),
-        make("spectral/normalized", seed, "fit_time_over_deepwalk", fits[1] / fits[0]),
-        make("word2vec/hierarchical-k1", seed, "fit_time_over_deepwalk", fits[2] / fits[0]),
+        row("scaling", str(block), method, seed, "fit_time_ratio", taken / base)
+        for method, taken in zip(others, times, strict=True)
     ]
 
 
