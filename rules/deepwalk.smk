@@ -2,57 +2,32 @@
 # own; its graphs and their seeds are in `datasets` of the configuration.
 EXTRA_TABLES["deepwalk"] = ["speed"]
 
-DEEPWALK_EXPERIMENTS = (
-    "growth",
-    "phase",
-    "sparse",
-    "dynamics",
-    "starts",
-    "walks",
-    "dims",
-    "peers",
-)
-
 # Each sparse graph has its own windows.
 DEEPWALK_PARTS = {"sparse": "{dataset}"}
 
 
-def deepwalk_files(scale, experiment):
-    return [
-        f"results/{scale}/deepwalk/{experiment}/{dataset}_seeds{seeds}.csv"
-        for dataset, seeds in project.paper("deepwalk", scale).jobs(experiment)
-    ]
-
-
-def deepwalk_rows(wildcards):
-    files = [f"results/{wildcards.scale}/deepwalk/real/karate.csv"]
-    for experiment in DEEPWALK_EXPERIMENTS:
-        files += deepwalk_files(wildcards.scale, experiment)
-    return files
-
-
-def deepwalk_speed_rows(wildcards):
-    return deepwalk_files(wildcards.scale, "scaling")
-
-
-for experiment in DEEPWALK_EXPERIMENTS:
+for deepwalk_experiment in DEEPWALK_EXPERIMENTS:
 
     rule:
         name:
-            f"deepwalk_{experiment}"
+            f"deepwalk_{deepwalk_experiment}"
         output:
-            rows=f"results/{{scale}}/deepwalk/{experiment}/{{dataset}}_seeds{{seeds}}.csv",
+            rows=f"results/{{scale}}/deepwalk/{deepwalk_experiment}/{{dataset}}_seeds{{seeds}}.csv",
         log:
-            f"results/{{scale}}/deepwalk/logs/{experiment}_{{dataset}}_seeds{{seeds}}.log",
+            f"results/{{scale}}/deepwalk/logs/{deepwalk_experiment}_{{dataset}}_seeds{{seeds}}.log",
         benchmark:
-            f"results/{{scale}}/deepwalk/benchmarks/{experiment}_{{dataset}}_seeds{{seeds}}.tsv"
+            f"results/{{scale}}/deepwalk/benchmarks/{deepwalk_experiment}_{{dataset}}_seeds{{seeds}}.tsv"
         conda:
             "../envs/numpy.yaml"
         threads: 1
         resources:
-            **compute("deepwalk", experiment),
+            **compute("deepwalk", deepwalk_experiment),
         params:
-            **step("deepwalk", experiment, part=DEEPWALK_PARTS.get(experiment, "")),
+            **step(
+                "deepwalk",
+                deepwalk_experiment,
+                part=DEEPWALK_PARTS.get(deepwalk_experiment, ""),
+            ),
         script:
             STEP
 
