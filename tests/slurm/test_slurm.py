@@ -91,8 +91,10 @@ def test_a_job_that_is_out_of_time_goes_on_in_the_next(trial, tmp_path, running)
     trial.replace("config/trial.yaml", "methods: [plain, momentum]", "methods: [momentum]")
     trial.replace("config/trial.yaml", "seeds: [0, 1]", "seeds: [0]")
     expected = local_results(trial, tmp_path / "local")
-    # 58 steps of 1.4 s do not fit into one minute.
-    trial.replace("config/trial.yaml", ONE_STEP, ONE_STEP.replace("}", ", pause: 1.4}"))
+    # 58 steps of 1.1 s do not fit into one minute. Slurm may send the signal up to a minute early,
+    # so an attempt may get half a minute only.
+    trial.replace("config/trial.yaml", ONE_STEP, ONE_STEP.replace("}", ", pause: 1.1}"))
+    trial.replace("slurm/config.yaml", "retries: 2", "retries: 4")
     trial.replace("config/trial.yaml", "runtime: 5", "runtime: 1")
     trial.replace("slurm/config.yaml", "--signal=TERM@120", "--signal=TERM@10")
 
