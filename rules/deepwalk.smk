@@ -2,34 +2,149 @@
 # own; its graphs and their seeds are in `datasets` of the configuration.
 EXTRA_TABLES["deepwalk"] = ["speed"]
 
-# Each sparse graph has its own windows.
-DEEPWALK_PARTS = {"sparse": "{dataset}"}
+
+rule deepwalk_growth:
+    output:
+        rows="results/{scale}/deepwalk/growth/{dataset}_seeds{seeds}.csv",
+    log:
+        "results/{scale}/deepwalk/logs/growth_{dataset}_seeds{seeds}.log",
+    benchmark:
+        "results/{scale}/deepwalk/benchmarks/growth_{dataset}_seeds{seeds}.tsv"
+    conda:
+        "../envs/numpy.yaml"
+    threads: 1
+    resources:
+        **compute("deepwalk", "growth"),
+    params:
+        **step("deepwalk", "growth"),
+    script:
+        STEP
 
 
-for deepwalk_experiment in DEEPWALK_EXPERIMENTS:
+rule deepwalk_phase:
+    output:
+        rows="results/{scale}/deepwalk/phase/{dataset}_seeds{seeds}.csv",
+    log:
+        "results/{scale}/deepwalk/logs/phase_{dataset}_seeds{seeds}.log",
+    benchmark:
+        "results/{scale}/deepwalk/benchmarks/phase_{dataset}_seeds{seeds}.tsv"
+    conda:
+        "../envs/numpy.yaml"
+    threads: 1
+    resources:
+        **compute("deepwalk", "phase"),
+    params:
+        **step("deepwalk", "phase"),
+    script:
+        STEP
 
-    rule:
-        name:
-            f"deepwalk_{deepwalk_experiment}"
-        output:
-            rows=f"results/{{scale}}/deepwalk/{deepwalk_experiment}/{{dataset}}_seeds{{seeds}}.csv",
-        log:
-            f"results/{{scale}}/deepwalk/logs/{deepwalk_experiment}_{{dataset}}_seeds{{seeds}}.log",
-        benchmark:
-            f"results/{{scale}}/deepwalk/benchmarks/{deepwalk_experiment}_{{dataset}}_seeds{{seeds}}.tsv"
-        conda:
-            "../envs/numpy.yaml"
-        threads: 1
-        resources:
-            **compute("deepwalk", deepwalk_experiment),
-        params:
-            **step(
-                "deepwalk",
-                deepwalk_experiment,
-                part=DEEPWALK_PARTS.get(deepwalk_experiment, ""),
-            ),
-        script:
-            STEP
+
+rule deepwalk_sparse:
+    output:
+        rows="results/{scale}/deepwalk/sparse/{dataset}_seeds{seeds}.csv",
+    log:
+        "results/{scale}/deepwalk/logs/sparse_{dataset}_seeds{seeds}.log",
+    benchmark:
+        "results/{scale}/deepwalk/benchmarks/sparse_{dataset}_seeds{seeds}.tsv"
+    conda:
+        "../envs/numpy.yaml"
+    threads: 1
+    resources:
+        **compute("deepwalk", "sparse"),
+    params:
+        **step("deepwalk", "sparse", part="{dataset}"),
+    script:
+        STEP
+
+
+rule deepwalk_dynamics:
+    output:
+        rows="results/{scale}/deepwalk/dynamics/{dataset}_seeds{seeds}.csv",
+    log:
+        "results/{scale}/deepwalk/logs/dynamics_{dataset}_seeds{seeds}.log",
+    benchmark:
+        "results/{scale}/deepwalk/benchmarks/dynamics_{dataset}_seeds{seeds}.tsv"
+    conda:
+        "../envs/numpy.yaml"
+    threads: 1
+    resources:
+        **compute("deepwalk", "dynamics"),
+    params:
+        **step("deepwalk", "dynamics"),
+    script:
+        STEP
+
+
+rule deepwalk_starts:
+    output:
+        rows="results/{scale}/deepwalk/starts/{dataset}_seeds{seeds}.csv",
+    log:
+        "results/{scale}/deepwalk/logs/starts_{dataset}_seeds{seeds}.log",
+    benchmark:
+        "results/{scale}/deepwalk/benchmarks/starts_{dataset}_seeds{seeds}.tsv"
+    conda:
+        "../envs/numpy.yaml"
+    threads: 1
+    resources:
+        **compute("deepwalk", "starts"),
+    params:
+        **step("deepwalk", "starts"),
+    script:
+        STEP
+
+
+rule deepwalk_walks:
+    output:
+        rows="results/{scale}/deepwalk/walks/{dataset}_seeds{seeds}.csv",
+    log:
+        "results/{scale}/deepwalk/logs/walks_{dataset}_seeds{seeds}.log",
+    benchmark:
+        "results/{scale}/deepwalk/benchmarks/walks_{dataset}_seeds{seeds}.tsv"
+    conda:
+        "../envs/numpy.yaml"
+    threads: 1
+    resources:
+        **compute("deepwalk", "walks"),
+    params:
+        **step("deepwalk", "walks"),
+    script:
+        STEP
+
+
+rule deepwalk_dims:
+    output:
+        rows="results/{scale}/deepwalk/dims/{dataset}_seeds{seeds}.csv",
+    log:
+        "results/{scale}/deepwalk/logs/dims_{dataset}_seeds{seeds}.log",
+    benchmark:
+        "results/{scale}/deepwalk/benchmarks/dims_{dataset}_seeds{seeds}.tsv"
+    conda:
+        "../envs/numpy.yaml"
+    threads: 1
+    resources:
+        **compute("deepwalk", "dims"),
+    params:
+        **step("deepwalk", "dims"),
+    script:
+        STEP
+
+
+rule deepwalk_peers:
+    output:
+        rows="results/{scale}/deepwalk/peers/{dataset}_seeds{seeds}.csv",
+    log:
+        "results/{scale}/deepwalk/logs/peers_{dataset}_seeds{seeds}.log",
+    benchmark:
+        "results/{scale}/deepwalk/benchmarks/peers_{dataset}_seeds{seeds}.tsv"
+    conda:
+        "../envs/numpy.yaml"
+    threads: 1
+    resources:
+        **compute("deepwalk", "peers"),
+    params:
+        **step("deepwalk", "peers"),
+    script:
+        STEP
 
 
 rule deepwalk_prepare:
