@@ -274,7 +274,8 @@ def _histogram(ax: "Axes", rows: pd.DataFrame) -> None:
     ax.set(xlabel="entry of x (balanced gauge)", ylabel="density of nodes")
     ax.set_title(f"Where descent rests, n = {n}")
     ax.set_ylim(top=1.3 * ax.get_ylim()[1])
-    ax.legend(loc="upper center", fontsize=7.5, ncols=3, frameon=True, columnspacing=1)
+    ax.legend(loc="upper center", fontsize=7, ncols=3, frameon=True, columnspacing=0.8,
+              handlelength=1.5, handletextpad=0.4)  # fmt: skip
 
 
 def _size_ticks(ax: "Axes", sizes: pd.Series) -> None:
