@@ -129,8 +129,8 @@ class _FullBatch:
         self.x = padded.flatten(1, 2)  # (K, nP, d)
         self.y = nn.utils.rnn.pad_sequence([y for _, y in pairs], batch_first=True)  # (K, n)
         sizes = torch.tensor([len(x) for x, _ in pairs], device=self.x.device)
-        present = torch.arange(n, device=self.x.device) < sizes[:, None]
-        self.share = present.to(self.x.dtype) / sizes[:, None]  # (K, n), sums to 1 for a client
+        self.present = torch.arange(n, device=self.x.device) < sizes[:, None]  # (K, n)
+        self.share = self.present.to(self.x.dtype) / sizes[:, None]  # sums to 1 for each client
 
     def outputs(self, projections: Float[Tensor, "k nP filters"]) -> Float[Tensor, "k n"]:
         """f for every sample from ⟨w_r, x_p⟩ for every patch and filter."""
@@ -141,8 +141,9 @@ class _FullBatch:
         """Each client's loss and accuracy under one shared model."""
         margin = self.y * self.outputs(self.x @ weight.T)
         loss = (self.share * softplus(-margin)).sum(1)
-        accuracy = (self.share * (margin > 0)).sum(1)
-        return loss.double().cpu().numpy(), accuracy.double().cpu().numpy()
+        right = ((margin > 0) & self.present).sum(1)
+        accuracy = right.double() / self.present.sum(1)
+        return loss.double().cpu().numpy(), accuracy.cpu().numpy()
 
 
 @torch.no_grad()
