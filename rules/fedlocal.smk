@@ -22,11 +22,11 @@ rule fedlocal_synthetic:
         history="results/{scale}/fedlocal/synthetic/{setting}/{methods}/seeds{seeds}.npz",
     log:
         "results/{scale}/fedlocal/logs/synthetic_{setting}_{methods}_seeds{seeds}.log",
+    benchmark:
+        "results/{scale}/fedlocal/benchmarks/synthetic_{setting}_{methods}_seeds{seeds}.tsv"
     wildcard_constraints:
         setting="[a-z0-9]+",
         methods="[a-z0-9_+]+",
-    benchmark:
-        "results/{scale}/fedlocal/benchmarks/synthetic_{setting}_{methods}_seeds{seeds}.tsv"
     conda:
         "../envs/torch.yaml"
     threads: 1
@@ -45,10 +45,10 @@ rule fedlocal_prepare:
         subset="results/{scale}/fedlocal/images/{experiment}/seeds{seeds}.npz",
     log:
         "results/{scale}/fedlocal/logs/prepare_{experiment}_seeds{seeds}.log",
-    wildcard_constraints:
-        experiment="[a-z0-9_.]+",
     benchmark:
         "results/{scale}/fedlocal/benchmarks/prepare_{experiment}_seeds{seeds}.tsv"
+    wildcard_constraints:
+        experiment="[a-z0-9_.]+",
     conda:
         "../envs/numpy.yaml"
     threads: 1
@@ -68,11 +68,11 @@ rule fedlocal_train:
         history="results/{scale}/fedlocal/images/{experiment}/{methods}/seeds{seeds}.npz",
     log:
         "results/{scale}/fedlocal/logs/train_{experiment}_{methods}_seeds{seeds}.log",
+    benchmark:
+        "results/{scale}/fedlocal/benchmarks/train_{experiment}_{methods}_seeds{seeds}.tsv"
     wildcard_constraints:
         experiment="[a-z0-9_.]+",
         methods="[a-z0-9_+]+",
-    benchmark:
-        "results/{scale}/fedlocal/benchmarks/train_{experiment}_{methods}_seeds{seeds}.tsv"
     conda:
         "../envs/torch.yaml"
     threads: 1

@@ -195,7 +195,7 @@ def test_measures_are_differences_by_seed(results):
     measures = read_measures(results / "measures.csv")
     by_check = {check: own.set_index("seed")["value"] for check, own in measures.groupby("check")}
     # Everything but the runs that were not made: local64, and local16 in r2.
-    expected = "1 2 3 4 5a 5b 6a 6b 7a 7b 8".split()
+    expected = ["1", "2", "3", "4", "5a", "5b", "6a", "6b", "7a", "7b", "8"]
     assert [name.removeprefix("fedlocal-") for name in sorted(by_check)] == expected
     history = load_arrays(results / "r1/parallel+local8/seeds0-1.npz")
     for seed in SEEDS:

@@ -188,7 +188,7 @@ def local_gd(
         weight = copies.mean(0)
         step += length
         if not weight.isfinite().all():
-            client = int((~copies.isfinite().flatten(1).all(1)).nonzero()[0])
+            client = int((~copies.isfinite().flatten(1).all(1)).int().argmax())
             raise InputError(
                 f"round {r}, client {client}: weights are not finite; lower lr or check the data"
             )
@@ -224,7 +224,8 @@ def client_batches(
     """The sample numbers of every client's batch in every step, int32.
 
     A client's batches run through a fresh permutation of its samples; it is drawn again when fewer
-    than `batch_size` remain, which are skipped. Each client draws from its own generator, spawned
+    than `batch_size` remain, which are skipped (the published loader begins anew in each round and
+    uses a smaller last batch). Each client draws from its own generator, spawned
     from `rng`, so its batches do not depend on the other clients.
     """
     if steps < 1:
