@@ -1,20 +1,4 @@
 # Local steps in heterogeneous federated learning: the data model, then CIFAR-10.
-from retable.common.seeds import group_seeds
-
-
-def fedlocal_files(step, folder, ending):
-    """The function of the wildcards that names the files of all jobs of a step."""
-
-    def files(wildcards):
-        config = project.paper("fedlocal", wildcards.scale)
-        return [
-            f"results/{wildcards.scale}/fedlocal/{folder}/{name}/{methods}/seeds{seeds}.{ending}"
-            for name, runs in getattr(config, step).items()
-            for methods in runs.method_groups()
-            for seeds in group_seeds(runs.seeds or config.seeds, runs.seeds_per_job)
-        ]
-
-    return files
 
 
 rule fedlocal_synthetic:
@@ -86,9 +70,18 @@ rule fedlocal_train:
 
 rule fedlocal_evaluate:
     input:
-        synthetic=fedlocal_files("synthetic", "synthetic", "npz"),
-        histories=fedlocal_files("train", "images", "npz"),
-        models=fedlocal_files("train", "images", "safetensors"),
+        synthetic=lambda wildcards: project.paper("fedlocal", wildcards.scale).files(
+            "synthetic",
+            f"results/{wildcards.scale}/fedlocal/synthetic/{{experiment}}/{{methods}}/seeds{{seeds}}.npz",
+        ),
+        histories=lambda wildcards: project.paper("fedlocal", wildcards.scale).files(
+            "train",
+            f"results/{wildcards.scale}/fedlocal/images/{{experiment}}/{{methods}}/seeds{{seeds}}.npz",
+        ),
+        models=lambda wildcards: project.paper("fedlocal", wildcards.scale).files(
+            "train",
+            f"results/{wildcards.scale}/fedlocal/images/{{experiment}}/{{methods}}/seeds{{seeds}}.safetensors",
+        ),
     output:
         rows="results/{scale}/fedlocal/rows.csv",
         measures="results/{scale}/fedlocal/measures.csv",

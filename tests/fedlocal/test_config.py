@@ -63,6 +63,23 @@ def test_runs_are_wildcards_and_no_settings():
     assert TrainSettings(**TRAIN).method_groups() == ["parallel", "local4"]
 
 
+def test_files_of_all_jobs():
+    config = Config.model_validate(
+        CONFIG
+        | {
+            "seeds": [0, 1],
+            "synthetic": {"s1": SYNTHETIC | {"seeds": [0, 1, 2], "seeds_per_job": 2}},
+        }
+    )
+    pattern = "{experiment}/{methods}/{seeds}"
+    assert config.files("synthetic", pattern) == [
+        *("s1/global/0-1", "s1/global/2", "s1/local5/0-1", "s1/local5/2"),
+    ]
+    assert config.files("train", pattern) == [
+        f"r1/{method}/{seed}" for method in ("parallel", "local4") for seed in (0, 1)
+    ]
+
+
 @pytest.mark.parametrize(
     ("part", "change", "message"),
     [

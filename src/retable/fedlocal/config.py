@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from retable.common.seeds import group_seeds
 from retable.common.settings import PaperConfig, Settings, StepSettings
 
 _METHOD = re.compile(r"global|parallel|parallel_rounds|one_shot|local[1-9]\d*")
@@ -31,7 +32,7 @@ class _Runs(StepSettings):
     methods_per_job: int = Field(1, ge=1, exclude=True, description="methods that share a job")
 
     def method_groups(self) -> list[str]:
-        """The `methods` wildcards, one for each job: names joined by +."""
+        """The `methods` wildcards, one for each group that shares jobs: names joined by +."""
         groups = range(0, len(self.methods), self.methods_per_job)
         return ["+".join(self.methods[i : i + self.methods_per_job]) for i in groups]
 
@@ -148,6 +149,15 @@ class Config(PaperConfig):
     train: dict[str, TrainSettings] = Field(min_length=1)
     evaluate: EvaluateSettings = EvaluateSettings()
     figure: FigureSettings = FigureSettings()
+
+    def files(self, step: Literal["synthetic", "train"], pattern: str) -> list[str]:
+        """The files of all jobs of a step: `pattern` with {experiment}, {methods} and {seeds}."""
+        return [
+            pattern.format(experiment=name, methods=methods, seeds=seeds)
+            for name, runs in getattr(self, step).items()
+            for methods in runs.method_groups()
+            for seeds in group_seeds(runs.seeds or self.seeds, runs.seeds_per_job)
+        ]
 
     @model_validator(mode="after")
     def _consistent(self) -> "Config":
