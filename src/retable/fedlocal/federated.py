@@ -395,21 +395,21 @@ def _sgd(
     stack = ClientStack(model, len(learners))
     optimizer = torch.optim.SGD(stack.parameters(), lr=lr, weight_decay=weight_decay)
 
-    def batches(r: int) -> list[tuple[Tensor, Tensor]]:
-        steps = torch.arange(starts[r], starts[r + 1])
+    def batches(r: int) -> list[tuple[int, Tensor]]:
+        steps = range(starts[r], starts[r + 1])
         return list(zip(steps, torch.from_numpy(indices[starts[r] : starts[r + 1]]), strict=True))
 
-    def losses(stack: ClientStack, batch: tuple[Tensor, Tensor]) -> Tensor:
+    def losses(stack: ClientStack, batch: tuple[int, Tensor]) -> Tensor:
         step, index = batch
         index = index.long()
         inputs = x[index]
         if transform is not None:
             # A generator of its own in each step: a resumed run draws what the first one drew.
-            generator = torch.Generator().manual_seed((random_key << 31) + int(step))
+            generator = torch.Generator().manual_seed((random_key << 31) + step)
             inputs = transform(inputs.flatten(0, 1), generator).unflatten(0, index.shape)
         of_client = torch.vmap(loss)(stack(inputs), y[index])
-        if device.type == "cpu" or int(step) % 16 == 0:  # reading a value waits for a GPU
-            _check_finite(of_client.detach(), int(np.searchsorted(starts, int(step), "right")) - 1)
+        if device.type == "cpu" or step % 16 == 0:  # reading a value waits for a GPU
+            _check_finite(of_client.detach(), int(np.searchsorted(starts, step, "right")) - 1)
         # The gradient of the sum gives every copy the gradient of its own loss.
         return of_client.sum()
 
