@@ -1,0 +1,58 @@
+"""HSTU: recommendation as sequential transduction (Generative Recommenders).
+
+J. Zhai, L. Liao, X. Liu, Y. Wang, R. Li, X. Cao, L. Gao, Z. Gong, F. Gu, M. He, Y. Lu, Y. Shi.
+*Actions Speak Louder than Words: Trillion-Parameter Sequential Transducers for Generative
+Recommendations.* ICML 2024, PMLR 235. arXiv 2402.17152.
+
+A user's life is one time-ordered stream of items and actions; retrieval predicts the next item,
+ranking predicts the action at a candidate's slot. The encoder replaces softmax attention by a
+pointwise SiLU (how often something happened stays visible), biases it by position and by
+log-bucketed time, and gates its output in place of a feed-forward layer.
+
+Basis: official code (public experiments), summaries of the text (synthetic stream, Stochastic
+Length, M-FALCON).
+"""
+
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    submod_attrs={
+        "bias": ["RelativeBias", "time_bucket"],
+        "cost": ["activation_bytes_per_token", "attention_flops", "layer_flops", "training_flops"],
+        "data": [
+            "Batch",
+            "Interactions",
+            "Sequence",
+            "Split",
+            "build_sequences",
+            "collate",
+            "leave_last",
+            "load_amazon_books",
+            "load_movielens",
+            "relabel_items",
+        ],
+        "evaluation": ["held_out_ranks"],
+        "inference": ["History", "KVCache", "encode_with_cache", "m_falcon"],
+        "layers": ["HSTULayer", "HSTUStack", "SASRecLayer", "silu_attention", "softmax_attention"],
+        "losses": ["full_softmax", "sampled_softmax"],
+        "metrics": ["hit_rate", "mrr", "ndcg", "ndcg_gains", "normalized_entropy", "target_rank"],
+        "models": [
+            "DLRM",
+            "HSTU",
+            "DLRMConfig",
+            "GRRanker",
+            "GRRankerConfig",
+            "GRU4Rec",
+            "GRU4RecConfig",
+            "HSTUConfig",
+            "Popularity",
+            "PopularityConfig",
+            "SASRec",
+            "SASRecConfig",
+            "SequenceEncoder",
+        ],
+        "sampling": ["keep_probability", "short_length", "sparsity", "stochastic_length"],
+        "synthetic": ["DirichletStream"],
+    },
+)
