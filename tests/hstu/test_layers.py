@@ -160,13 +160,13 @@ def test_sasrec_layer_follows_its_equations():
     layer = SASRecLayer(8, 2, 12, 0.3).double().eval()
     x = draw(1, 5, 8)
     q = F.layer_norm(x, (8,), eps=1e-8)
-    wq, wk, wv = layer.attention.in_proj_weight.chunk(3)
+    wq, wk, wv = layer.w_qkv.chunk(3)
 
     def heads(z):
         return z.view(1, 5, 2, 4).transpose(1, 2)
 
     a = softmax_attention(heads(q @ wq.T), heads(x @ wk.T), heads(x @ wv.T), mask="causal")
-    m = a.transpose(1, 2).flatten(2) @ layer.attention.out_proj.weight.T
+    m = a.transpose(1, 2).flatten(2) @ layer.w_attended.weight.T
     r = F.layer_norm(q + m, (8,), eps=1e-8)
     torch.testing.assert_close(layer(x), r + layer.w_out(F.relu(layer.w_in(r))))
 
@@ -174,9 +174,13 @@ def test_sasrec_layer_follows_its_equations():
 def test_sasrec_drops_attention_out():
     torch.manual_seed(0)
     layer = SASRecLayer(8, 2, 12, 0.5)
-    assert layer.attention.dropout == 0.5
+    # With the feed-forward path and its dropout silenced, attention's own is what remains.
+    with torch.no_grad():
+        layer.w_out.weight.zero_()
+        layer.w_out.bias.zero_()
     x = torch.randn(1, 5, 8)
     assert not torch.equal(layer(x), layer(x))
+    assert torch.equal(layer.eval()(x), layer(x))
 
 
 def test_bad_input():
@@ -193,5 +197,7 @@ def test_bad_input():
         silu_attention(q, q[:, :, :2], q[:, :, :2], mask="causal", scale=1.0)
     with pytest.raises(ValueError, match="block_size must be at least 1 or None, got 0"):
         silu_attention(q, q, q, mask="causal", scale=1.0, block_size=0)
+    with pytest.raises(ValueError, match="n_heads must divide d_model = 8, got 3"):
+        SASRecLayer(8, 3, 8, 0.0)
     with pytest.raises(ValueError, match="timestamps is None"):
         HSTUStack(1, 4, 1, 4, 4, 0.0, 4)(torch.zeros(1, 2, 4), None, None)

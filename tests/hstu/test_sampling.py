@@ -4,7 +4,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retable.hstu.sampling import keep_probability, short_length, sparsity, stochastic_length
+from retable.hstu.lengths import expected_cost, keep_probability, short_length, sparsity
+from retable.hstu.sampling import stochastic_length
 
 
 def test_vectors():
@@ -118,3 +119,9 @@ def test_bad_input():
         sparsity(np.array([]), 1.5)
     with pytest.raises(ValueError, match="lengths go up to 9, more than n_max = 8"):
         sparsity(np.array([9]), 1.5, 8)
+
+
+def test_expected_cost_is_the_mixture():
+    # 100 events at alpha 1.5: L = floor(100^0.75) = 31, p = 1000 / 10000.
+    assert expected_cost(100, 1.5, lambda n: n) == pytest.approx(0.1 * 100 + 0.9 * 31)
+    assert expected_cost(100, 2.0, lambda n: n**2) == 10_000

@@ -140,12 +140,9 @@ def load_amazon_books(path: Path | str) -> Interactions:
     table = _read_csv(path, sep=",", header=None, dtype={0: str, 1: str})
     if table.shape[1] != 4:
         raise ValueError(f"{path} has {table.shape[1]} columns, expected user, item, rating, time")
-    user = _ranks(table[0].to_numpy())
-    item = _ranks(table[1].to_numpy())
-    keep = _often(user) & _often(item)
-    keep[keep] = _often(user[keep])
-    table = table[keep].assign(**{"user": _dense(user[keep]), "item": _dense(item[keep])})
-    return _interactions(table[["user", "item", 2, 3]], path, half_stars=False)
+    table = table.assign(user=_ranks(table[0].to_numpy()), item=_ranks(table[1].to_numpy()))
+    core = keep_core(_interactions(table[["user", "item", 2, 3]], path, half_stars=False))
+    return replace(core, user=_dense(core.user), item=_dense(core.item))
 
 
 def _read_csv(path: Path, **options):
@@ -202,6 +199,38 @@ def relabel_items(inter: Interactions) -> tuple[Interactions, np.ndarray]:
     """
     originals, codes = np.unique(inter.item, return_inverse=True)
     return replace(inter, item=codes + 1), originals
+
+
+def keep_core(inter: Interactions) -> Interactions:
+    """Keep rows whose item and user have at least 5 ratings, then users with 5 rows left.
+
+    Counts are taken once, before any row goes.
+    """
+    user, item = _dense(inter.user), _dense(inter.item)
+    keep = _often(user) & _often(item)
+    keep[keep] = _often(user[keep])
+    return Interactions(*(getattr(inter, name)[keep] for name in inter.__dataclass_fields__))
+
+
+def pack_sequences(seqs: List[Sequence], item_id_map: np.ndarray) -> dict[str, np.ndarray]:
+    """Plain arrays of all sequences, concatenated; offsets (users + 1,) cut them apart."""
+    return {
+        "items": np.concatenate([seq.items for seq in seqs]),
+        "timestamps": np.concatenate([seq.timestamps for seq in seqs]),
+        "ratings": np.concatenate([seq.ratings for seq in seqs]).astype(np.float32),
+        "offsets": np.concatenate([[0], np.cumsum([len(seq) for seq in seqs])]),
+        "user_ids": np.array([seq.user for seq in seqs]),
+        "item_id_map": item_id_map,
+    }
+
+
+def unpack_sequences(arrays: dict[str, np.ndarray]) -> list[Sequence]:
+    """The sequences that `pack_sequences` packed, ratings as float32."""
+    cuts = arrays["offsets"][1:-1]
+    columns = (np.split(arrays[name], cuts) for name in ("items", "ratings", "timestamps"))
+    return [
+        Sequence(int(user), *part) for user, *part in zip(arrays["user_ids"], *columns, strict=True)
+    ]
 
 
 def build_sequences(inter: Interactions) -> list[Sequence]:

@@ -311,18 +311,32 @@ class SASRecLayer(nn.Module):
 
     def __init__(self, d_model: int, n_heads: int, d_ff: int, dropout: float) -> None:
         super().__init__()
-        self.attention = nn.MultiheadAttention(d_model, n_heads, dropout, batch_first=True)
+        if d_model % n_heads:
+            raise ValueError(f"n_heads must divide d_model = {d_model}, got {n_heads}")
+        self.n_heads = n_heads
+        # Query, key and value weights are one matrix, and are initialised as one.
+        self.w_qkv = nn.Parameter(torch.empty(3 * d_model, d_model))
+        self.b_qkv = nn.Parameter(torch.zeros(3 * d_model))
+        self.w_attended = nn.Linear(d_model, d_model)
         self.w_in = nn.Linear(d_model, d_ff)
         self.w_out = nn.Linear(d_ff, d_model)
         self.dropout = nn.Dropout(dropout)
         for weight in self.parameters():
             if weight.ndim > 1:
                 nn.init.xavier_normal_(weight)
+        nn.init.zeros_(self.w_attended.bias)
 
     def forward(self, x: Float[Tensor, "B n d"]) -> Float[Tensor, "B n d"]:
         """The block's output; padding at the end is never seen by a valid slot."""
-        q = F.layer_norm(x, x.shape[-1:], eps=1e-8)
-        hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)
-        m, _ = self.attention(q, x, x, attn_mask=hidden, is_causal=True, need_weights=False)
-        r = F.layer_norm(q + m, x.shape[-1:], eps=1e-8)
+        d = x.shape[-1]
+        normed = F.layer_norm(x, (d,), eps=1e-8)
+        q = F.linear(normed, self.w_qkv[:d], self.b_qkv[:d])
+        k, v = F.linear(x, self.w_qkv[d:], self.b_qkv[d:]).chunk(2, dim=-1)
+        m = F.scaled_dot_product_attention(
+            *(z.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for z in (q, k, v)),
+            is_causal=True,
+            dropout_p=self.dropout.p if self.training else 0.0,
+        )
+        r = normed + self.w_attended(m.transpose(1, 2).flatten(2))
+        r = F.layer_norm(r, (d,), eps=1e-8)
         return r + self.dropout(self.w_out(self.dropout(F.relu(self.w_in(r)))))

@@ -128,6 +128,15 @@ class SequenceEncoder(nn.Module):
         y = self.hidden(ids, timestamps, target_timestamps)
         return F.normalize(y * (ids != 0).unsqueeze(-1), dim=-1, eps=NORM_FLOOR)
 
+    def forward(
+        self,
+        ids: Int[Tensor, "B n"],
+        timestamps: Int[Tensor, "B n"] | None = None,
+        target_timestamps: Int[Tensor, "B n"] | None = None,
+    ) -> tuple[Float[Tensor, "B n d"], Float[Tensor, "V d"]]:
+        """`encode` and `item_vectors`: what a loss needs, from one call of the module."""
+        return self.encode(ids, timestamps, target_timestamps), self.item_vectors()
+
     def item_vectors(self) -> Float[Tensor, "V d"]:
         """Unit vectors of items 1..V (row i is item i + 1)."""
         return F.normalize(self.item_embedding.weight[1:], dim=-1, eps=NORM_FLOOR)
