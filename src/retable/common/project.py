@@ -117,7 +117,9 @@ class Project:
         def settings(wildcards: Any) -> str:
             section: Any = self._dumped(paper, wildcards.scale).get(step, {})
             place = f"config/{paper}.yaml, {wildcards.scale}: {step}"
-            for key in part.format(**dict(wildcards.items())).split(".") if part else ():
+            # Split before the wildcards are filled in: a data set's name may hold a dot.
+            for field in part.split(".") if part else ():
+                key = field.format(**dict(wildcards.items()))
                 if not isinstance(section, dict) or key not in section:
                     known = ", ".join(section) if isinstance(section, dict) else "nothing"
                     raise InputError(f"{place}: no settings for '{key}'; there are: {known}")
