@@ -6,7 +6,7 @@ HSTU_SOURCES = {
     "ml-100k": "movielens-100k",
     "ml-1m": "movielens-1m",
     "ml-20m": "movielens-20m",
-    "amzn-books": "amazon-books-ratings",
+    "amzn-books": "amazon-books",
 }
 
 
@@ -27,7 +27,9 @@ def hstu_train_files(suffix, dataset=None):
             for name, jobs in by_dataset.items()
             if name == (dataset or getattr(wildcards, "dataset", name))
             for job, settings in jobs.items()
-            for seeds in hstu_groups(wildcards.scale, experiment, settings.seeds_per_job)
+            for seeds in hstu_groups(
+                wildcards.scale, experiment, settings.seeds_per_job
+            )
         ]
 
     return files
@@ -57,7 +59,9 @@ def hstu_stream_files(suffix):
             f"results/{wildcards.scale}/hstu/{experiment}/{job}/seeds{seeds}{suffix}"
             for experiment, jobs in config.stream.items()
             for job, settings in jobs.items()
-            for seeds in hstu_groups(wildcards.scale, experiment, settings.seeds_per_job)
+            for seeds in hstu_groups(
+                wildcards.scale, experiment, settings.seeds_per_job
+            )
         ]
 
     return files
@@ -85,7 +89,7 @@ rule hstu_prepare:
     wildcard_constraints:
         dataset="|".join(HSTU_SOURCES),
     conda:
-        "../envs/torch.yaml"
+        "../envs/numpy.yaml"
     threads: 1
     resources:
         **compute("hstu", "prepare"),

@@ -1,4 +1,4 @@
-"""Closed forms of Stochastic Length: kept lengths, probabilities, expected savings (section 3.3)."""
+"""Closed forms of Stochastic Length: lengths, probabilities, savings (section 3.3)."""
 
 import math
 from collections.abc import Callable

@@ -6,7 +6,7 @@ import numpy as np
 
 from retable.common.data.arrays import load_arrays, save_arrays
 from retable.hstu.config import PrepareSettings
-from retable.hstu.data import (
+from retable.hstu.events import (
     Interactions,
     build_sequences,
     keep_core,

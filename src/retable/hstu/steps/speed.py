@@ -11,9 +11,9 @@ from retable.hstu.config import SpeedSettings
 from retable.hstu.data import Batch
 from retable.hstu.inference import History, m_falcon
 from retable.hstu.layers import HSTULayer, SASRecLayer
+from retable.hstu.lengths import expected_cost, short_length
 from retable.hstu.losses import sampled_softmax
 from retable.hstu.models import HSTU, GRRanker, GRRankerConfig, HSTUConfig
-from retable.hstu.lengths import expected_cost, short_length
 
 Times = dict[str, float]
 N_ITEMS = 1682
