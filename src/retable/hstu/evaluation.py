@@ -61,9 +61,12 @@ def seen_before(
     seqs: List[Sequence], n_targets: int, n_items: int
 ) -> Bool[Tensor, "B n_targets V"]:
     """Items (columns, id - 1) that each user met before each of the last n_targets events."""
-    # first[b, v]: index among the targets of the first one that item v precedes.
-    first = np.full((len(seqs), n_items), n_targets, np.int64)
+    seen = torch.zeros(len(seqs), n_targets, n_items, dtype=torch.bool)
     for row, seq in enumerate(seqs):
-        when = np.maximum(np.arange(len(seq)) - (len(seq) - n_targets) + 1, 0)
-        np.minimum.at(first[row], seq.items - 1, when)
-    return torch.from_numpy(first).unsqueeze(1) <= torch.arange(n_targets).unsqueeze(1)
+        columns = torch.from_numpy(seq.items) - 1
+        first = len(seq) - n_targets
+        # What precedes the first target precedes all; each target precedes the later ones.
+        seen[row, :, columns[:first]] = True
+        for target, column in enumerate(columns[first:-1].tolist(), start=1):
+            seen[row, target:, column] = True
+    return seen
