@@ -63,9 +63,9 @@ def measures(
 
 
 FIT_CHECKS = {
-    "hstu-6-span": "span of the fit (decades)",
-    "hstu-6-fit": "R^2 of the fit",
-    "hstu-6-slope": "slope of the fit",
+    "hstu-6a": "span of the fit (decades)",
+    "hstu-6b": "R^2 of the fit",
+    "hstu-6c": "slope of the fit",
 }
 
 
@@ -213,7 +213,7 @@ def _length_measures(users: dict[str, np.ndarray]) -> list[dict]:
             by_alpha.setdefault(float(method.split("alpha")[1]), {})[int(seed)] = float(value)
     cut, whole = (by_alpha[alpha] for alpha in (min(by_alpha), max(by_alpha)))
     return [
-        {"check": "hstu-9-ndcg", "seed": seed, "value": cut[seed] / whole[seed]}
+        {"check": "hstu-9b", "seed": seed, "value": cut[seed] / whole[seed]}
         for seed in sorted(cut)
     ]
 
@@ -227,10 +227,10 @@ def _speed_measures(times: pd.DataFrame, settings: MeasuresSettings) -> list[dic
     longest = with_sl[lengths[-1]]
     reference = with_sl[f"n={settings.reference_length}"]
     return [
-        *_seed_measures("hstu-5-ratio", longest),
-        *_seed_measures("hstu-5-growth", longest / reference),
-        *_seed_measures("hstu-1-time", _only(ratio, "impression-level / generative")),
-        *_seed_measures("hstu-10-time", _only(ratio, "one by one / M-FALCON")),
+        *_seed_measures("hstu-5a", longest),
+        *_seed_measures("hstu-5b", longest / reference),
+        *_seed_measures("hstu-1b", _only(ratio, "impression-level / generative")),
+        *_seed_measures("hstu-10b", _only(ratio, "one by one / M-FALCON")),
     ]
 
 
