@@ -16,14 +16,14 @@ def stochastic_length(
     n_max: int,
     alpha: float,
     strategy: str = "weighted",
-    *,
-    generator: torch.Generator,
+    generator: torch.Generator | None = None,
 ) -> Int[Tensor, "kept"]:
     """Indices, ascending, of the events that training keeps of a history of n <= n_max events.
 
     A history longer than L is kept whole with `keep_probability`, else L of its events are chosen:
     "greedy" the last L; "random" uniformly; "weighted" without replacement with weights
     1 - f_i / sum_j f_j, f_i = t_n - t_i the age of event i (equal weights when all ages are 0).
+    Draws come from generator, or from torch's global one.
     """
     if strategy not in STRATEGIES:
         raise ValueError(f"strategy must be one of {list(STRATEGIES)}, got {strategy!r}")

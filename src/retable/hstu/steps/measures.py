@@ -213,8 +213,7 @@ def _length_measures(users: dict[str, np.ndarray]) -> list[dict]:
             by_alpha.setdefault(float(method.split("alpha")[1]), {})[int(seed)] = float(value)
     cut, whole = (by_alpha[alpha] for alpha in (min(by_alpha), max(by_alpha)))
     return [
-        {"check": "hstu-9b", "seed": seed, "value": cut[seed] / whole[seed]}
-        for seed in sorted(cut)
+        {"check": "hstu-9b", "seed": seed, "value": cut[seed] / whole[seed]} for seed in sorted(cut)
     ]
 
 
