@@ -1,3 +1,4 @@
+import doctest
 import subprocess
 import sys
 
@@ -19,3 +20,7 @@ def test_import_is_light():
         env={"PYTHONPATH": ":".join(sys.path)},
     )
     assert done.stdout.strip() == "False"
+
+
+def test_the_example_in_the_docstring():
+    assert doctest.testmod(retable.hstu, raise_on_error=True).attempted == 6

@@ -251,6 +251,19 @@ def test_segments_are_the_training_records_in_order(config):
     assert lasts[-1] == growing.available(growing.first_test_record - 1)
 
 
+def test_no_model_beats_the_oracle(folder):
+    curve = read_metrics(folder / "stream" / "all" / "seeds0-1.csv")
+    oracle = curve[curve["method"] == "oracle"].set_index(["seed", "metric"])["value"]
+    found = load_arrays(folder / "stream" / "all" / "seeds0-1.npz")
+    assert len(found) == 6
+    for run, ranks in found.items():
+        for k in (10, 50):
+            best = oracle[int(run.split("/")[1]), f"HR@{k}"]
+            noise = 3 * math.sqrt(best * (1 - best) / ranks.size)
+            assert (ranks <= k).mean() <= best + noise
+    assert (curve[curve["metric"] == "excess loss"]["value"] > 0).all()
+
+
 def _curve(points, loss=2.0, guess=6.0):
     rows = [("excess loss", x, y) for x, y in points]
     rows += [("loss", np.nan, loss), ("guess", np.nan, guess)]

@@ -9,6 +9,15 @@ ranking predicts the action at a candidate's slot. The encoder replaces softmax 
 pointwise SiLU (how often something happened stays visible), biases it by position and by
 log-bucketed time, and gates its output in place of a feed-forward layer.
 
+    >>> import torch
+    >>> from retable.hstu import HSTU, HSTUConfig
+    >>> model = HSTU(HSTUConfig(n_items=100, max_len=20, d_model=32, n_blocks=2, n_heads=2,
+    ...                         d_qk=16, d_v=16)).eval()
+    >>> ids, times = torch.tensor([[5, 3, 9, 0]]), torch.tensor([[0, 60, 3600, 0]])
+    >>> next_times = torch.tensor([[60, 3600, 7200, 0]])  # the last one: when you ask
+    >>> model.encode(ids, times, next_times).shape
+    torch.Size([1, 4, 32])
+
 Basis: official code (public experiments), summaries of the text (synthetic stream, Stochastic
 Length, M-FALCON).
 """
