@@ -166,3 +166,13 @@ def test_collate_bad_input(sequences):
     one = Sequence(9, np.array([1]), np.array([1]), np.array([1]))
     with pytest.raises(ValueError, match="user 9 has 1 events"):
         collate([*sequences, one], 3)
+
+
+def test_trimming_drops_only_what_no_row_uses(sequences):
+    batch = collate(sequences[:2], 30)
+    short = batch.trimmed()
+    assert short.ids.shape == (2, 13)
+    assert short.lengths.tolist() == [7, 13]
+    for name in ("ids", "timestamps", "target_ids", "target_timestamps"):
+        assert torch.equal(getattr(short, name), getattr(batch, name)[:, :13])
+        assert getattr(batch, name)[:, 13:].abs().sum() == 0

@@ -57,6 +57,12 @@ class Batch:
         """The batch on another device."""
         return Batch(*(getattr(self, name).to(device) for name in self.__dataclass_fields__))
 
+    def trimmed(self) -> "Batch":
+        """Without the slots that no row uses: what Stochastic Length saves is not computed."""
+        n = int(self.lengths.max())
+        parts = (self.ids, self.timestamps, self.target_ids, self.target_timestamps)
+        return Batch(*(part[:, :n] for part in parts), self.lengths)
+
 
 def collate(seqs: List[Sequence], max_len: int) -> Batch:
     """Batch of each sequence's last max_len + 1 events: max_len inputs and their next events.

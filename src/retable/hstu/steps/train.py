@@ -86,7 +86,7 @@ def train(
             def loss(net, users, data=data):
                 # Users are few numbers; their events are put together here, on their device.
                 part = [data.current[i] for i in users.tolist()]
-                batch = collate(part, settings.max_len).to(users.device)
+                batch = collate(part, settings.max_len).trimmed().to(users.device)
                 states, items = net(batch.ids, batch.timestamps, batch.target_timestamps)
                 valid = batch.target_ids != 0
                 return sampled_softmax(
