@@ -26,7 +26,8 @@ def measures(
 ) -> None:
     """Write every tidy row and what each check needs; the first data set serves the claims."""
     history = read_metrics(histories)
-    curve = read_metrics(curves)
+    # Jobs on one stream repeat what its oracle reaches.
+    curve = read_metrics(curves).drop_duplicates()
     stream = pd.DataFrame([row for path in ranks for row in _stream_rows(path)])
     fits = pd.DataFrame([row for part in _by_seed(curve) for row in _fit_rows(*part)])
     last = curve[curve["metric"] == "excess loss"].groupby(["experiment", "method", "seed"])
