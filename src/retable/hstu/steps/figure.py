@@ -89,7 +89,7 @@ def _stream(ax, rows: pd.DataFrame) -> None:
         )
     ax.set_xticks(range(2), metrics)
     ax.set(
-        title="Synthetic stream, one pass (bars: std over seeds)",
+        title="Synthetic stream, one pass (error bars: std over seeds)",
         ylabel="hit rate, all items compete",
     )
     ax.legend(loc="upper left")
