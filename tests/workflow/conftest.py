@@ -1,5 +1,6 @@
-"""A clone of the working tree with a small paper beside the real ones, and Snakemake to run in it."""
+"""A copy of the working tree, with a small paper in it, and Snakemake to run there."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -148,10 +149,8 @@ def running() -> Iterator[list[subprocess.Popen[str]]]:
 
 def kill_group(process: subprocess.Popen[str]) -> None:
     """SIGKILL to a run and to all of its jobs."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
 
 

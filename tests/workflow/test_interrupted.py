@@ -18,7 +18,7 @@ def training_has_begun(clone):
 
 def test_two_runs_give_the_same_bytes(finished_trial, trial):
     trial.run("--cores", "1")
-    assert trial.results("results/**/*.*") .keys() == finished_trial.results("results/**/*.*").keys()
+    assert trial.results("results/**/*.*").keys() == finished_trial.results("results/**/*.*").keys()
     assert trial.results() == finished_trial.results()
     assert trial.results("results/laptop/*") == finished_trial.results("results/laptop/*")
 
