@@ -12,7 +12,6 @@ from retable.adambias import (
     global_error,
     mlp,
     observed_order,
-    order_interval,
     value_at_loss,
 )
 
@@ -27,19 +26,12 @@ def test_global_error():
         global_error(a, b[:1])
 
 
-def test_observed_order_and_its_interval():
+def test_observed_order():
     hs = [0.1, 0.05, 0.025]
     assert observed_order(hs, [3 * h**1.7 for h in hs]) == pytest.approx(1.7)
-    low, high = order_interval(hs, [3 * h**1.7 for h in hs])
-    assert low == pytest.approx(1.7)
-    assert high == pytest.approx(1.7)
     errors = [1.0, 0.3, 0.06]
     fit = stats.linregress(np.log(hs), np.log(errors))
-    low, high = order_interval(hs, errors)
-    half = stats.t.ppf(0.975, 1) * fit.stderr
     assert observed_order(hs, errors) == pytest.approx(fit.slope)
-    assert low == pytest.approx(fit.slope - half)
-    assert high == pytest.approx(fit.slope + half)
 
 
 @pytest.mark.parametrize(
@@ -54,11 +46,6 @@ def test_observed_order_and_its_interval():
 def test_bad_orders(hs, errors, message):
     with pytest.raises(ValueError, match=message):
         observed_order(hs, errors)
-
-
-def test_an_interval_needs_three_step_sizes():
-    with pytest.raises(ValueError, match="hs has 2 step sizes, allowed: at least 3"):
-        order_interval([0.1, 0.2], [1.0, 2.0])
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,6 @@ __getattr__, __dir__, __all__ = lazy.attach(
             "defect_coefficient",
             "global_error",
             "observed_order",
-            "order_interval",
             "value_at_loss",
         ],
         "problems": ["bilinear", "flat_classifier", "log_cosh_batches"],

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from jaxtyping import Float
-from scipy import stats
 from torch import Tensor
 
 from retable.adambias.checks import check_count
@@ -45,25 +44,6 @@ def observed_order(hs: Sequence[float], errors: Sequence[float]) -> float:
             raise ValueError(f"{name} is {values.tolist()}, allowed: finite and > 0")
     x = np.log(hs) - np.log(hs).mean()
     return float(x @ np.log(errors) / (x @ x))
-
-
-def order_interval(
-    hs: Sequence[float], errors: Sequence[float], confidence: float = 0.95
-) -> tuple[float, float]:
-    """Interval of `observed_order`: Student t on the residuals of the fit; at least 3 step sizes.
-
-    The residuals are curvature (the order is asymptotic), not noise: the interval says how straight
-    the line is over the given step sizes.
-    """
-    slope = observed_order(hs, errors)
-    if len(hs) < 3:
-        raise ValueError(f"hs has {len(hs)} step sizes, allowed: at least 3 for an interval")
-    x, y = np.log(hs), np.log(errors)
-    x, y = x - x.mean(), y - y.mean()
-    freedom = len(x) - 2
-    spread = math.sqrt(np.square(y - slope * x).sum() / freedom / (x @ x))
-    half = float(stats.t.ppf(0.5 + confidence / 2.0, freedom)) * spread
-    return slope - half, slope + half
 
 
 class DefectFit(NamedTuple):
