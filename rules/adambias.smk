@@ -12,9 +12,7 @@ def adambias_fits(wildcards):
         place = f"results/{wildcards.scale}/adambias/{step}"
         files.append(f"{place}/toy.csv")
         if getattr(config, step).network is not None:
-            groups = project.seed_groups(
-                "adambias", wildcards.scale, step, "network"
-            )
+            groups = project.seed_groups("adambias", wildcards.scale, step, "network")
             files += [f"{place}/network_seeds{seeds}.csv" for seeds in groups]
     return files
 
@@ -173,7 +171,7 @@ rule adambias_evaluate:
     log:
         "results/{scale}/adambias/logs/evaluate.log",
     conda:
-        "../envs/torch.yaml"
+        "../envs/numpy.yaml"
     threads: 1
     resources:
         **compute("adambias", "evaluate"),

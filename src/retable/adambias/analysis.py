@@ -1,15 +1,13 @@
-"""Orders, defects and norms at equal loss: what the experiments measure."""
+"""Distances, orders, defects and norms at equal loss: what the experiments measure."""
 
-import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from retable.adambias.checks import check_count
+from retable.adambias.fits import observed_order, value_at_loss
 from retable.adambias.flow import (
     adam_trajectory,
     bias_coefficient,
@@ -20,6 +18,14 @@ from retable.adambias.flow import (
 )
 from retable.adambias.problems import Loss
 
+__all__ = [
+    "DefectFit",
+    "defect_coefficient",
+    "global_error",
+    "observed_order",
+    "value_at_loss",
+]
+
 
 def global_error(traj_a: Float[Tensor, "steps p"], traj_b: Float[Tensor, "steps p"]) -> float:
     """Largest distance between two trajectories: max over steps of the max-norm."""
@@ -29,21 +35,6 @@ def global_error(traj_a: Float[Tensor, "steps p"], traj_b: Float[Tensor, "steps 
             f"{tuple(traj_a.shape)}"
         )
     return (traj_a - traj_b).abs().max().item()
-
-
-def observed_order(hs: Sequence[float], errors: Sequence[float]) -> float:
-    """Least-squares slope of log(error) on log(h); at least two different h, all values > 0."""
-    hs, errors = np.asarray(hs, dtype=float), np.asarray(errors, dtype=float)
-    if hs.shape != errors.shape or hs.ndim != 1 or np.unique(hs).size < 2:
-        raise ValueError(
-            f"hs and errors have shapes {hs.shape} and {errors.shape}, allowed: equal lengths, "
-            "at least 2 different step sizes"
-        )
-    for name, values in (("hs", hs), ("errors", errors)):
-        if not (np.isfinite(values).all() and (values > 0).all()):
-            raise ValueError(f"{name} is {values.tolist()}, allowed: finite and > 0")
-    x = np.log(hs) - np.log(hs).mean()
-    return float(x @ np.log(errors) / (x @ x))
 
 
 class DefectFit(NamedTuple):
@@ -119,26 +110,3 @@ def defect_coefficient(
         r2_predicted=r2_predicted,
         r2_two_norm=_projection(defect, two_norm_field)[1],
     )
-
-
-def value_at_loss(losses: Sequence[float], values: Sequence[float], level: float) -> float:
-    """Value at the first crossing of a training loss below `level`, linear in the loss.
-
-    `losses` and `values` (n,) belong to the same epochs, in order. With i the first epoch whose
-    loss is below `level`, the value is interpolated between epochs i-1 and i. NaN when the level is
-    never reached, or when the first epoch is below it already: nothing is extrapolated.
-    """
-    losses, values = np.asarray(losses, dtype=float), np.asarray(values, dtype=float)
-    if losses.size == 0:
-        raise ValueError("losses is empty, allowed: at least 1 epoch")
-    if losses.shape != values.shape or losses.ndim != 1:
-        raise ValueError(
-            f"values has shape {values.shape}, allowed: that of losses, {losses.shape}, 1-D"
-        )
-    below = np.flatnonzero(losses < level)
-    if below.size == 0 or below[0] == 0:
-        return math.nan
-    after = below[0]
-    before = after - 1
-    weight = (losses[before] - level) / (losses[before] - losses[after])
-    return float(values[before] + weight * (values[after] - values[before]))

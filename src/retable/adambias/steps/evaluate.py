@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from retable.adambias.analysis import observed_order, value_at_loss
 from retable.adambias.config import EvaluateSettings, method_name, parse_method
+from retable.adambias.fits import observed_order, value_at_loss
 from retable.common.metrics import read_metrics, write_measures, write_metrics
 from retable.common.statistics import slope_interval
 

@@ -12,9 +12,9 @@ from retable.common.data.arrays import save_arrays
 
 
 def paths(arrays: Path, *, settings: PathsSettings) -> None:
-    """Write adam, plain and corrected (each with the case's number), and a map of the one-norm.
+    """Write adam, plain, corrected and setting (β, ρ, ε, h), each with the case's number, and a map.
 
-    The map has the axes theta1 (G,) and theta2 (G,) and one_norm (G, G), theta2 first.
+    The map of the one-norm: theta1 (G,), theta2 (G,), and one_norm (G, G), theta2 first.
     """
     loss = bilinear()
     start = torch.tensor(settings.start, dtype=torch.float64)
@@ -22,6 +22,7 @@ def paths(arrays: Path, *, settings: PathsSettings) -> None:
     for number, case in enumerate(settings.cases):
         arguments = case.model_dump()
         out[f"adam{number}"] = adam_trajectory(loss, start, **arguments).numpy()
+        out[f"setting{number}"] = np.array([case.beta, case.rho, case.eps, case.h])
         for order, name in ((1, "plain"), (2, "corrected")):
             flow = modified_flow(loss, start, order=order, **arguments)
             out[f"{name}{number}"] = flow.numpy()
