@@ -1,6 +1,8 @@
 def adambias_images(wildcards):
     """The shared data set that a data set's images come from."""
     prepared = project.paper("adambias", wildcards.scale).prepare[wildcards.dataset]
+    if prepared.source in ("cifar100", "eurosat"):  # no other paper uses them
+        return f"results/{wildcards.scale}/adambias/sources/{prepared.source}.npz"
     return dataset_file(prepared.source)
 
 
@@ -29,6 +31,24 @@ def adambias_histories(wildcards):
     ]
 
 
+rule adambias_images:
+    output:
+        arrays="results/{scale}/adambias/sources/{source}.npz",
+    log:
+        "results/{scale}/adambias/logs/images_{source}.log",
+    wildcard_constraints:
+        source="cifar100|eurosat",
+    conda:
+        "../envs/data.yaml"
+    threads: 1
+    resources:
+        **compute("adambias", "images"),
+    params:
+        **step("adambias", "images"),
+    script:
+        STEP
+
+
 rule adambias_prepare:
     input:
         images=adambias_images,
@@ -39,7 +59,7 @@ rule adambias_prepare:
     benchmark:
         "results/{scale}/adambias/benchmarks/prepare_{dataset}_seeds{seeds}.tsv"
     conda:
-        "../envs/numpy.yaml"
+        "../envs/torch.yaml"
     threads: 1
     resources:
         **compute("adambias", "prepare"),

@@ -55,7 +55,8 @@ class FullBatch:
     trainee : the network that is trained.
     split : its images.
     label : names the run in errors (method, seed).
-    beta, rho, eps, eps_placement : of the optimiser, for the share of negative κ.
+    beta, rho, eps, eps_placement, bias_correction : of the optimiser, for the share of negative κ,
+        whose closed form holds with bias correction only.
     squares : squared error on one-hot labels in place of cross-entropy; sums over classes.
     physical_batch : images at once; None for all of them. BatchNorm takes its statistics from
         each of these batches, so that their order is fixed.
@@ -73,6 +74,7 @@ class FullBatch:
         rho: float,
         eps: float,
         eps_placement: str = "inside",
+        bias_correction: bool = True,
         squares: bool = False,
         physical_batch: int | None = None,
         augmented: bool = False,
@@ -82,6 +84,7 @@ class FullBatch:
         self.split = split
         self.label = label
         self.bias = {"beta": beta, "rho": rho, "eps": eps, "eps_placement": eps_placement}
+        self.bias_correction = bias_correction
         self.squares = squares
         self.physical_batch = physical_batch
         self.augmented = augmented
@@ -120,7 +123,10 @@ class FullBatch:
             [p.grad.flatten() for p in self.trainee.parameters() if p.grad is not None]
         )
         sizes = gradient.abs()
-        kappa = bias_coefficient(gradient, n=epoch - 1, **self.bias)
+        share = math.nan
+        if self.bias_correction:
+            kappa = bias_coefficient(gradient, n=epoch - 1, **self.bias)
+            share = (kappa < 0).to(torch.float64).mean().item()
         return {
             "train_accuracy": self.row["train_accuracy"],
             "test_loss": self.row.get("test_loss", math.nan),
@@ -130,7 +136,7 @@ class FullBatch:
             "two_norm": gradient.square().sum().sqrt().item(),
             "mean_abs_grad": sizes.mean().item(),
             "std_abs_grad": sizes.std(correction=0).item(),
-            "share_negative": (kappa < 0).to(torch.float64).mean().item(),
+            "share_negative": share,
         }
 
     def _criterion(self, logits: Tensor, labels: Tensor, reduction: str) -> Tensor:

@@ -12,7 +12,7 @@ from retable.common.data.arrays import save_arrays
 
 
 def paths(arrays: Path, *, settings: PathsSettings) -> None:
-    """Write adam, plain, corrected and setting (β, ρ, ε, h), each with the case's number, and a map.
+    """Write adam, plain, corrected, setting (β, ρ, ε, h), each with its case's number, and a map.
 
     The map of the one-norm: theta1 (G,), theta2 (G,), and one_norm (G, G), theta2 first.
     """

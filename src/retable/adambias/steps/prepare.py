@@ -25,14 +25,31 @@ def average_pool(images: np.ndarray, side: int) -> np.ndarray:
     return np.ascontiguousarray(means.transpose(0, 3, 1, 2), dtype=np.float32)
 
 
+def _split(source: dict[str, np.ndarray], seed: int = 42, share: float = 0.8) -> dict:
+    """Training and test images of a set that has no split of its own: torch's random order."""
+    import torch  # the order is torch's; other data sets do without
+
+    order = torch.randperm(len(source["labels"]), generator=torch.Generator().manual_seed(seed))
+    count = int(share * len(order))
+    parts = {"train": order[:count].numpy(), "test": order[count:].numpy()}
+    return {
+        f"{split}_{name}": source[name][part]
+        for split, part in parts.items()
+        for name in ("images", "labels")
+    }
+
+
 def prepare(images: Path, data: Path, *, seeds: Seeds, settings: PrepareSettings) -> None:
     """Write x (S, n, C, H, W) and y (S, n) of S seeds, x_test (m, C, H, W) and y_test (m,).
 
     Seed s takes the first n of a permutation by `numpy.random.default_rng(s)`; the test images are
-    the first m of the test file. Pixels lie in [0, 1]; mean and std (S, C), those given or those of
-    the seed's training images, are written beside them, and `data.load_split` applies them.
+    the first m of the test file (a set without one is split 80/20 first). Pixels lie in [0, 1];
+    mean and std (S, C), those given or those of the seed's training images, are written beside
+    them, and `data.load_split` applies them.
     """
     source = load_arrays(images)
+    if "images" in source:
+        source = _split(source)
     total = len(source["train_images"])
     n = total if settings.n is None else settings.n
     place = f"config/adambias.yaml: prepare: {settings.source}"

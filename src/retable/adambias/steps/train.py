@@ -56,6 +56,7 @@ def train(
             rho=rho,
             eps=eps,
             eps_placement=settings.eps_placement,
+            bias_correction=settings.bias_correction,
             squares=settings.loss == "mse",
             physical_batch=settings.physical_batch,
             augmented=settings.augment,
