@@ -73,6 +73,8 @@ rule top_level:
     wildcard_constraints:
         file=r"(table|figure)_[a-z0-9_]+\.(csv|png)|claims\.csv|claims_checks\.csv|costs\.csv",
     localrule: True
+    conda:
+        "../envs/tables.yaml"
     params:
         caption=lambda wildcards: project.caption(wildcards.file),
     shell:

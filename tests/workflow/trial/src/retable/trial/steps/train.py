@@ -1,18 +1,23 @@
 """Train the layer, one run a seed."""
 
+import logging
+import os
 import time
 from pathlib import Path
 
 import torch
+from retable.trial.config import TrainSettings
+from retable.trial.model import linear
 from safetensors.torch import save_file
 from torch.nn.functional import cross_entropy
 
 from retable.common.checkpoints import Checkpoints
 from retable.common.data.arrays import load_arrays
 from retable.common.seeds import Seeds
-from retable.common.training import minibatches, train as run_training
-from retable.trial.config import TrainSettings
-from retable.trial.model import linear
+from retable.common.training import minibatches
+from retable.common.training import train as run_training
+
+logger = logging.getLogger("retable")
 
 
 def train(
@@ -25,6 +30,7 @@ def train(
     checkpoints: Checkpoints,
 ) -> None:
     """Write the weights of one layer a seed."""
+    logger.info("CUDA_VISIBLE_DEVICES=%s", os.environ.get("CUDA_VISIBLE_DEVICES"))
     data = load_arrays(arrays)
     x, y = torch.from_numpy(data["x"]), torch.from_numpy(data["y"])
     weights = {}
