@@ -15,7 +15,6 @@ from scipy.special import xlogy
 
 from retable.robustmg.arrays import finite
 
-
 _NO_RADIUS = 1e-200
 """Below it a chi-square ball is its centre: its level would overflow."""
 
