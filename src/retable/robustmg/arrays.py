@@ -42,17 +42,31 @@ def dual_vector(v: np.ndarray, order: float, axis: int = -1) -> np.ndarray:
     return np.sign(v) * weight / np.where(norm > 0, norm, 1.0)
 
 
-def separable(q: np.ndarray, tol: float = 1e-10) -> tuple[np.ndarray, np.ndarray] | None:
+def separable(
+    q: np.ndarray, tol: float = 1e-10, scale: float | None = None
+) -> tuple[np.ndarray, np.ndarray] | None:
     """Split q (m, n) into (u (m,), w (n,)) with q[a, b] = u[a] + w[b], or return None.
 
-    tol bounds the largest residual relative to max(1, max |q|). w has mean zero, so q = u 1^T
-    gives w = 0.
+    tol bounds the largest residual relative to scale, by default max |q|; a sum in which large
+    payoffs cancel needs theirs. w has mean zero, so q = u 1^T gives w = 0.
     """
     q = matrix("q", q)
     u = q.mean(axis=1)
     w = q.mean(axis=0) - q.mean()
     residual = np.abs(q - u[:, None] - w).max()
-    return (u, w) if residual <= tol * max(1.0, np.abs(q).max()) else None
+    return (u, w) if residual <= tol * (np.abs(q).max() if scale is None else scale) else None
+
+
+def unit_scale(q: np.ndarray, *weights: float) -> tuple[float, float]:
+    """Return (centre, scale > 0) with (q - centre) / scale in [-1, 1].
+
+    Solvers' tolerances are absolute, and equilibria do not depend on a payoff's origin and unit.
+    Differences that are rounding beside q, or a millionth of a penalty's weight, are not blown up.
+    """
+    low, high = float(q.min()), float(q.max())
+    centre, half = low + (high - low) / 2, (high - low) / 2
+    scale = max(half, 1e-13 * abs(centre), *(1e-6 * weight for weight in weights))
+    return centre, scale if scale > 0 else 1.0
 
 
 def finite(name: str, value: np.ndarray, ndim: int) -> np.ndarray:

@@ -29,6 +29,7 @@ from retable.robustmg.hardness import (
 from retable.robustmg.markov import MarkovEquilibrium, RobustMarkovGame, plan, zero_sum_shortcut
 from retable.robustmg.matrix import (
     RobustMatrixGame,
+    count_vertices,
     enumerate_equilibria,
     solve,
     solve_bimatrix,
@@ -99,8 +100,8 @@ def equivalence(seed: int, settings: EquivalenceSettings) -> tuple[list[Row], Ga
                 pairs.append((robust[0], regular[0]))
         rows.append(_row(name, "robust", "value_difference", max(values)))
         rows.append(_row(name, "robust", "gap_difference", max(gaps)))
-        # A few points of each set, for the figure: x is the regularised value.
-        for robust_point, regular_point in pairs[:10]:
+        # One point of each game, for the figure: x is the regularised value.
+        for robust_point, regular_point in pairs[:: settings.policies]:
             rows.append(_row(name, "robust", "robust_value", robust_point, regular_point))
     return rows, _padded(payoffs)
 
@@ -212,13 +213,13 @@ def robustness(seed: int, settings: RobustnessSettings) -> tuple[list[Row], Game
     rng = np.random.default_rng(seed)
     shape = (settings.size, settings.size)
     payoff = random_matrix_game(shape, rng)
-    nominal = solve_zero_sum(payoff)
+    nominal, entropy = solve_zero_sum(payoff), _EntropyBaseline(payoff)
     uniform = np.full(settings.size, 1 / settings.size)
     rows = []
     for radius in settings.radii:
         game = RobustMatrixGame.zero_sum(payoff, AdditiveBall(shape, 1, radius, radius))
         robust = solve(game)
-        soft = _entropy_policies(payoff, robust.x.max())
+        soft = entropy.matching(robust.x.max())
         policies = {
             "robust": (robust.x, robust.y),
             "nominal": (nominal.x, nominal.y),
@@ -236,27 +237,33 @@ def robustness(seed: int, settings: RobustnessSettings) -> tuple[list[Row], Game
     return rows, {"payoff": payoff[None]}
 
 
-def _entropy_policies(payoff: np.ndarray, largest: float) -> tuple[np.ndarray, np.ndarray]:
-    """Entropy-regularised policies whose largest probability of player 1 is `largest`.
+class _EntropyBaseline:
+    """Entropy-regularised policies of one game, with tau chosen by player 1's largest probability.
 
-    Where no strength of the regularisation in [0.05, 50] reaches it, the nearer end is taken.
+    That probability is not monotone in tau, so a grid of strengths brackets the target first, from
+    the weakest on; where no strength from TAUS reaches it, the nearest is taken.
     """
 
-    def policies(log_tau: float):
-        term = EntropyRegularizer(float(np.exp(log_tau)))
-        found = solve_zero_sum(payoff, term, term, tol=1e-8)
+    TAUS = tuple(np.geomspace(0.02, 50.0, 16))
+
+    def __init__(self, payoff: np.ndarray):
+        self.payoff = payoff
+        self.found = [self._policies(tau) for tau in self.TAUS]
+        self.largest = np.array([x.max() for x, _ in self.found])
+
+    def _policies(self, tau: float) -> tuple[np.ndarray, np.ndarray]:
+        term = EntropyRegularizer(tau)
+        found = solve_zero_sum(self.payoff, term, term, tol=1e-8)
         return found.x, found.y
 
-    def excess(log_tau: float) -> float:
-        return float(policies(log_tau)[0].max()) - largest
-
-    ends = np.log([0.05, 50.0])
-    low, high = excess(ends[0]), excess(ends[1])
-    if low <= 0:
-        return policies(ends[0])
-    if high >= 0:
-        return policies(ends[1])
-    return policies(brentq(excess, *ends, xtol=1e-4))
+    def matching(self, target: float) -> tuple[np.ndarray, np.ndarray]:
+        excess = self.largest - target
+        crossings = np.flatnonzero(excess[:-1] * excess[1:] < 0)
+        if not crossings.size:
+            return self.found[int(np.argmin(np.abs(excess)))]
+        ends = np.log(self.TAUS[crossings[0]]), np.log(self.TAUS[crossings[0] + 1])
+        root = brentq(lambda t: self._policies(np.exp(t))[0].max() - target, *ends, xtol=1e-3)
+        return self._policies(np.exp(root))
 
 
 def _worst_of_members(payoff, radius, x, y, rng, members: int) -> float:
@@ -302,11 +309,11 @@ def hardness(seed: int, settings: HardnessSettings) -> tuple[list[Row], Games]:
         _row("bimatrix", "lp", "share_refused", np.mean(refused)),
     ]
     for size in settings.sizes:
-        counts = [
-            len(enumerate_equilibria(*rng.standard_normal((2, size, size))))
-            for _ in range(settings.games_per_size)
-        ]
+        games = rng.standard_normal((settings.games_per_size, 2, size, size))
+        counts = [len(enumerate_equilibria(*pair)) for pair in games]
+        vertices = [count_vertices(*pair) for pair in games]
         rows.append(_row("bimatrix", "robust", "equilibria", np.mean(counts), size))
+        rows.append(_row("bimatrix", "robust", "vertices", np.mean(vertices), size))
     b, c = BATTLE_OF_THE_SEXES
     matrix_game, _ = bimatrix_to_robust(b, c)
     found = solve_bimatrix(*robust_to_bimatrix(matrix_game))
@@ -440,20 +447,33 @@ def _interactions(uncertainty: UncertaintySet, xs, ys) -> Iterable[float]:
 
 
 def shortcut(seed: int, settings: ShortcutSettings) -> tuple[list[Row], Games]:
-    """Robust Nash gap of the zero-sum recursion, with equal and with state-dependent radii."""
+    """Robust Nash gap of the zero-sum recursion: equal and unequal radii, one controller."""
     rng = np.random.default_rng(seed)
     shape = (settings.actions, settings.actions)
+    concentration = np.full(settings.states, 0.5)
     rewards = rng.uniform(-1, 1, (settings.states, *shape))
-    transitions = rng.dirichlet(np.full(settings.states, 0.5), (settings.states, *shape))
-    unequal = np.resize([0.0, 0.5, 1.0, 2.0], settings.states)
+    moved_by_both = rng.dirichlet(concentration, (settings.states, *shape))
+    moved_by_one = np.repeat(
+        rng.dirichlet(concentration, (settings.states, 1, settings.actions)), settings.actions, 1
+    )
+    equal, unequal = np.ones(settings.states), np.resize([0.0, 0.5, 1.0, 2.0], settings.states)
+    families = {
+        "state-dependent": (moved_by_both, unequal),
+        "equal": (moved_by_both, equal),
+        "single-controller": (moved_by_one, unequal),
+    }
     rows = []
     for scale in settings.scales:
-        for name, radii in (("state-dependent", unequal), ("equal", np.ones(settings.states))):
+        for name, (transitions, radii) in families.items():
             sets = [EntrywiseBall(shape, INF, scale * radius) for radius in radii]
             game = RobustMarkovGame.zero_sum(rewards, transitions, sets, horizon=settings.horizon)
             rows.append(_row(name, "shortcut", "nash_gap", zero_sum_shortcut(game).gap, scale))
             rows.append(_row(name, "robust", "nash_gap", plan(game).gap, scale))
-    return rows, {"rewards": rewards, "transitions": transitions}
+    return rows, {
+        "rewards": rewards,
+        "transitions": moved_by_both,
+        "single-controller.transitions": moved_by_one,
+    }
 
 
 EXPERIMENTS: dict[str, tuple[Callable[..., tuple[list[Row], Games]], type]] = {

@@ -364,8 +364,10 @@ def zero_sum_shortcut(game: RobustMarkovGame) -> MarkovEquilibrium:
     """Return the policies of the recursion that takes every stage for a zero-sum game.
 
     Each stage is the saddle point of (Q_1 - Q_2) / 2 = r + P (V_1 - V_2) / 2 with the players'
-    penalties. Right for horizon 1, and where the accumulated penalty does not depend on the state;
-    wrong in general, as gap (measured in the robust game itself) says. `plan` does not use it.
+    penalties. Right for horizon 1, and where the accumulated penalty does not depend on the state:
+    then Q_1 + Q_2 is a constant. Where it is u_a + w_b the stage's matrix is Q_1 - 1 w^T, which the
+    shortcut's misses by (u_a - w_b) / 2, so it fails for a single controller too; gap (measured in
+    the robust game itself) says by how much. `plan` does not use it.
     """
 
     def solve_stage(stage: RobustMatrixGame, h: int, s: int) -> Equilibrium:

@@ -9,12 +9,20 @@ and R_2 = -R_1; both players are pessimistic, so V_1 + V_2 = -(pen_1 + pen_2) <=
 zero: the robust game is general-sum.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
-from retable.robustmg.arrays import dual_order, matrix, non_negative, policy, separable, simplex
+from retable.robustmg.arrays import (
+    dual_order,
+    matrix,
+    non_negative,
+    policy,
+    separable,
+    simplex,
+    unit_scale,
+)
 from retable.robustmg.errors import NotDecomposableError, SolverError
 from retable.robustmg.regularizers import (
     EntropyRegularizer,
@@ -30,7 +38,7 @@ _NOTHING = ZeroRegularizer()
 _HIGHS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 _CLARABEL = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
 _INACCURATE_GAP = 1e-7
-"""Largest Nash gap with which a cone solver's 'inaccurate' answer is still an answer."""
+"""Largest Nash gap, payoffs in [-1, 1], at which a cone solver's 'inaccurate' is an answer."""
 _EXTRAGRADIENT_STEPS = 200_000
 
 
@@ -153,7 +161,8 @@ def _saddle_of(game: RobustMatrixGame) -> tuple[np.ndarray, Regularizer, Regular
             raise NotDecomposableError(
                 f"solve: {uncertainty.describe()}; use nash_gap to check a candidate"
             )
-    total = separable(game.payoff_1 + game.payoff_2)
+    largest = float(max(np.abs(game.payoff_1).max(), np.abs(game.payoff_2).max()))
+    total = separable(game.payoff_1 + game.payoff_2, scale=largest)
     if total is None:
         raise NotDecomposableError(
             "solve: payoff_1 + payoff_2 is not of the form u_a + w_b, the game is general-sum; "
@@ -181,12 +190,15 @@ def solve_zero_sum(
         folded, own_rows = folded - own_rows.c[:, None], _NOTHING
     if isinstance(own_cols, LinearRegularizer):
         folded, own_cols = folded + own_cols.c, _NOTHING
+    centre, scale = unit_scale(folded, _strength(own_rows), _strength(own_cols))
+    folded = (folded - centre) / scale
+    own_rows, own_cols = _divided(own_rows, scale), _divided(own_cols, scale)
     weights = _top_weight(own_rows), _top_weight(own_cols)
     if None not in weights:
         x, y, iterations = _saddle_lp(folded, *weights)
         method = "lp"
     elif _is_entropic(own_rows) and _is_entropic(own_cols):
-        x, y, iterations = _saddle_extragradient(folded, own_rows, own_cols, tol)
+        x, y, iterations = _saddle_extragradient(folded, own_rows, own_cols, tol / scale)
         method = "extragradient"
     else:
         x, y, iterations = _saddle_cone(folded, own_rows, own_cols)
@@ -210,6 +222,20 @@ def _simplified(term: Regularizer) -> Regularizer:
         _is_entropic(term) and term.tau == 0
     )
     return _NOTHING if constant else term
+
+
+def _strength(term: Regularizer) -> float:
+    """The weight or the temperature of a term."""
+    if isinstance(term, NormRegularizer):
+        return term.weight
+    return term.tau if _is_entropic(term) else 0.0
+
+
+def _divided(term: Regularizer, scale: float) -> Regularizer:
+    """The term in units of the payoff's scale."""
+    if isinstance(term, NormRegularizer):
+        return replace(term, weight=term.weight / scale)
+    return replace(term, tau=term.tau / scale) if _is_entropic(term) else term
 
 
 def _is_entropic(term: Regularizer) -> bool:
@@ -347,7 +373,16 @@ def solve_bimatrix(
     row_weight = non_negative("solve_bimatrix", "row_weight", row_weight)
     col_weight = non_negative("solve_bimatrix", "col_weight", col_weight)
     m, n = q1.shape
-    program = _BimatrixProgram(q1, q2, row_weight, col_weight)
+    (centre_1, scale_1), (centre_2, scale_2) = (
+        unit_scale(q1, row_weight),
+        unit_scale(q2, col_weight),
+    )
+    program = _BimatrixProgram(
+        (q1 - centre_1) / scale_1,
+        (q2 - centre_2) / scale_2,
+        row_weight / scale_1,
+        col_weight / scale_2,
+    )
     found = milp(
         np.zeros(program.size),
         constraints=[
@@ -458,6 +493,24 @@ class _BimatrixProgram:
         return np.where(binary, rounded, self.low), np.where(binary, rounded, self.high)
 
 
+def count_vertices(b: np.ndarray, c: np.ndarray) -> int:
+    """Return how many vertices of both best-response polytopes enumerate_equilibria looks at.
+
+    b, c: (m, n), at least two actions each.
+    """
+    from nashpy.polytope import build_halfspaces, non_trivial_vertices
+
+    game = _bounded(matrix("b", b), matrix("c", c))
+    polytopes = build_halfspaces(game.payoff_2.T), build_halfspaces(game.payoff_1)
+    return sum(1 for halfspaces in polytopes for _ in non_trivial_vertices(halfspaces))
+
+
+def _bounded(b: np.ndarray, c: np.ndarray) -> RobustMatrixGame:
+    """The same game with payoffs in [1, 3]: strictly positive ones bound both polytopes."""
+    (centre_b, scale_b), (centre_c, scale_c) = unit_scale(b), unit_scale(c)
+    return RobustMatrixGame((b - centre_b) / scale_b + 2, (c - centre_c) / scale_c + 2)
+
+
 def enumerate_equilibria(b: np.ndarray, c: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return all extreme equilibria (x, y) of the bimatrix game (b, c), both m x n.
 
@@ -466,8 +519,7 @@ def enumerate_equilibria(b: np.ndarray, c: np.ndarray) -> list[tuple[np.ndarray,
     """
     b = matrix("b", b)
     c = matrix("c", c, b.shape)
-    game = RobustMatrixGame(b, c)
-    scale = max(1.0, np.abs(b).max(), np.abs(c).max())
+    game = _bounded(b, c)
     if 1 in b.shape:
         # One player has no choice and the polytopes have no interior: every best reply is pure.
         m, n = b.shape
@@ -475,11 +527,10 @@ def enumerate_equilibria(b: np.ndarray, c: np.ndarray) -> list[tuple[np.ndarray,
     else:
         from nashpy import Game
 
-        # Strictly positive payoffs bound both best-response polytopes.
-        pairs = Game(b - b.min() + 1, c - c.min() + 1).vertex_enumeration()
+        pairs = Game(game.payoff_1, game.payoff_2).vertex_enumeration()
     distinct: dict[tuple, tuple[np.ndarray, np.ndarray]] = {}
     for x, y in pairs:
         x, y = simplex(np.asarray(x)), simplex(np.asarray(y))
-        if game.nash_gap(x, y) <= 1e-8 * scale:
+        if game.nash_gap(x, y) <= 1e-8:
             distinct.setdefault(tuple(np.round(np.concatenate([x, y]), 7)), (x, y))
     return list(distinct.values())

@@ -32,6 +32,7 @@ def evaluate(rows: list[Path], metrics: Path, measures: Path) -> None:
         ),
         "robustmg-7a": _shortcut(frame, "equal").groupby("seed")["value"].max(),
         "robustmg-7b": _shortcut(frame, "state-dependent").groupby("seed")["value"].max(),
+        "robustmg-7c": _shortcut(frame, "single-controller").groupby("seed")["value"].max(),
     }
     write_measures(
         [

@@ -72,15 +72,20 @@ def _robustness(ax, rows: pd.DataFrame) -> None:
     for number, (method, label) in enumerate(METHODS.items()):
         _curve(ax, rows[rows["method"] == method], label, number, floor=FLOOR)
     ax.axhline(FLOOR, color="0.4", linewidth=0.8, linestyle=":")
-    ax.annotate("floor: rounding", (0.02, FLOOR), (4, 3), textcoords="offset points", fontsize=7)
     ax.set_yscale("log")
-    ax.set_xscale("symlog", linthresh=0.1)
+    ax.set_xscale("symlog", linthresh=0.1, linscale=0.5)
+    ax.set_ylim(bottom=FLOOR / 10)
+    ax.annotate(
+        "floor: rounding", (0, FLOOR), (0, -4), textcoords="offset points", fontsize=7, va="top"
+    )
     radii = sorted(rows["x"].unique())
     ax.set_xticks(radii, [f"{radius:g}" for radius in radii])
+    ax.set_xticks([], minor=True)
+    ax.set_xlim(-0.015, 1.2 * radii[-1])
     ax.set_xlabel("radius of the uncertainty set (units of payoff)")
     ax.set_ylabel("robust Nash gap (units of payoff)")
     ax.set_title("Who is robust")
-    ax.legend(loc="center right")
+    ax.legend(loc="center", bbox_to_anchor=(0.56, 0.5), fontsize=7)
 
 
 def _scaling(ax, frame: pd.DataFrame) -> None:
@@ -101,10 +106,8 @@ def _scaling(ax, frame: pd.DataFrame) -> None:
     )
     equilibria = _select(frame, "hardness", "equilibria")
     _curve(ax, equilibria, "equilibria of a general-sum game", 1)
-    sizes = np.array(sorted(equilibria["x"].unique()))
-    # Each player's polytope has at most this many vertices that enumeration may visit.
-    bound = [_vertices(int(size)) for size in sizes]
-    ax.plot(sizes, bound, ":", color=COLORS[1], label="vertices to enumerate (bound)")
+    visited = _select(frame, "hardness", "vertices")
+    _curve(ax, visited, "vertices that enumeration visits", 2)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     ax.set_xlabel("actions of each player $n$")
@@ -113,23 +116,18 @@ def _scaling(ax, frame: pd.DataFrame) -> None:
     ax.legend(loc="upper left", fontsize=7)
 
 
-def _vertices(n: int) -> int:
-    """McMullen's bound for the vertices of an n-dimensional polytope with 2 n facets."""
-    from math import comb
-
-    half = n // 2
-    return comb(2 * n - (n + 1) // 2, half) + comb(2 * n - half - 1, (n - 1) // 2)
-
-
 def _shortcut(ax, rows: pd.DataFrame) -> None:
     lines = {
         ("shortcut", "state-dependent"): "zero-sum recursion, state-dependent radii",
+        ("shortcut", "single-controller"): "the same, one player moves the state",
         ("shortcut", "equal"): "zero-sum recursion, equal radii",
         ("robust", "state-dependent"): "plan, state-dependent radii",
     }
+    # The last two lines lie on each other at 0: the wider markers go below.
+    sizes = (None, None, 9, 4)
     for number, ((method, dataset), label) in enumerate(lines.items(), start=1):
         own = rows[(rows["method"] == method) & (rows["dataset"] == dataset)]
-        _curve(ax, own, label, number)
+        _curve(ax, own, label, number, markersize=sizes[number - 1])
     ax.set_xlabel("scale of the radii (units of payoff)")
     ax.set_ylabel("robust Nash gap (units of payoff)")
     ax.set_title("Where stages are not zero-sum")
