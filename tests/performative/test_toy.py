@@ -35,14 +35,17 @@ def test_one_exact_step_by_hand():
 
 
 def test_learned_models_approach_exact_ones_with_many_inner_steps():
-    """With a short perturbation: the middle of √(φ + δ) and √(φ - δ) is not √φ."""
+    """They lie around the φ that was just perturbed, the exact ones at the φ that follows.
+
+    The perturbation is short because the middle of √(φ + δ) and √(φ - δ) is not √φ.
+    """
     start = np.linspace(0.5, 0.85, 4)
     steps = STEPS | {"delta": 0.02, "iterations": 40}
     exact = toy_reparameterized(start, **steps, inner="exact", limits=(0.12, 0.88))
     learned = toy_reparameterized(
         start, **steps, limits=(0.12, 0.88), inner_steps=400, inner_step=0.02, inner_delta=0.01
     )
-    np.testing.assert_allclose(learned[1:], exact[1:], atol=2e-3)
+    np.testing.assert_allclose(learned[1:], exact[:-1], atol=2e-3)
 
 
 def test_the_reparametrised_method_wins_from_the_nonconvex_region_only():
