@@ -1,0 +1,48 @@
+# What all rules share. Names of this file are seen by every file that is included after it.
+import sys
+
+from retable.common.errors import InputError
+from retable.common.project import Project
+from retable.common.seeds import PATTERN as SEEDS_PATTERN
+
+# Snakemake tells the targets only after this file: the command line is looked at instead, so that
+# a misspelt scale or paper is one clear line.
+try:
+    project = Project(CODE, config, sys.argv[1:] if workflow.is_main_process else ())
+except InputError as error:
+    sys.exit(f"retable: {error}")
+if workflow.is_main_process:
+    project.announce()
+
+STEP = project.script
+step = project.step
+compute = project.compute
+# Jobs that measure time ask for all cores, so that nothing runs beside them.
+ALL_CORES = workflow.cores or 1
+# Tables beyond `table_<paper>.csv`, by paper: each paper's rules add their own.
+EXTRA_TABLES = {}
+
+
+wildcard_constraints:
+    scale="smoke|laptop|paper",
+    seeds=SEEDS_PATTERN,
+    seed=r"\d+",
+    dataset=r"[A-Za-z0-9.\-_]+",
+    method=r"[A-Za-z0-9.\-_]+",
+
+
+def dataset_file(name):
+    """The prepared arrays of a shared data set, as an input of a rule."""
+    return f"results/data/{name}.npz"
+
+
+def scale_files(scale):
+    """All tables and figures of one scale."""
+    return project.scale_files(scale, EXTRA_TABLES)
+
+
+def top_level_files():
+    """What a plain `snakemake` makes: tables and figures of all papers, claims and costs."""
+    scale = project.config.scale
+    files = [file.replace(f"/{scale}/", "/", 1) for file in scale_files(scale)]
+    return files + [f"results/{name}.csv" for name in ("claims", "claims_checks", "costs")]

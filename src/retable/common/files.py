@@ -1,0 +1,46 @@
+"""Files that are whole or not there: written beside their place, then moved into it."""
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+_MARK = ".part-"
+
+
+def partial_path(path: Path) -> Path:
+    """Where a process writes the file before it is whole; the ending stays, for numpy's sake."""
+    return path.with_name(f".{path.stem}{_MARK}{os.getpid()}{path.suffix}")
+
+
+def remove_partial(path: Path) -> None:
+    """Remove what killed processes left of earlier attempts to write `path`."""
+    for leftover in path.parent.glob(f".{path.stem}{_MARK}*{path.suffix}"):
+        leftover.unlink(missing_ok=True)
+
+
+def move_into_place(part: Path, path: Path) -> None:
+    """Give a finished file its name, on disk before the name shows (fsync, then rename)."""
+    with part.open("rb") as file:
+        os.fsync(file.fileno())
+    os.replace(part, path)
+
+
+@contextlib.contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Yield a path to write to; it becomes `path` on success and is removed on an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = partial_path(path)
+    try:
+        yield part
+        move_into_place(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def sha256_of_file(path: Path) -> str:
+    """SHA-256 of a file's bytes, as hexadecimal text."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

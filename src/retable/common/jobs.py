@@ -1,0 +1,279 @@
+"""Running one step of the library as a job: inputs in, whole outputs out, costs noted.
+
+A step is a plain function. It gets the rule's named inputs and outputs as paths, the wildcards
+that it names (converted by its annotations), its settings, and, if it asks for them, its
+`checkpoints`. Outputs get their names only when the step has ended well.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import inspect
+import json
+import logging
+import os
+import random
+import resource
+import sys
+import time
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import TypeAdapter, ValidationError
+
+from retable.common import environment
+from retable.common.checkpoints import Checkpoints
+from retable.common.errors import InputError
+from retable.common.files import move_into_place, partial_path, remove_partial, sha256_of_file
+from retable.common.seeds import Seeds
+
+logger = logging.getLogger("retable")
+EXIT_FAILED = 1
+
+Paths = Path | list[Path]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job of the workflow, as plain data.
+
+    `log` names the job: `results/laptop/hstu/logs/train_x.log` is the job `train_x` whose locks,
+    costs and checkpoints lie in folders beside `logs/`.
+    """
+
+    inputs: Mapping[str, Paths]
+    outputs: Mapping[str, Path]
+    wildcards: Mapping[str, str]
+    settings: str
+    code: str
+    log: Path
+    step: str
+    threads: int = 1
+    reserved: int = 1
+    others: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.log.stem
+
+    def beside(self, folder: str) -> Path:
+        """A folder for this kind of job: locks, costs, checkpoints."""
+        return self.log.parent.parent / folder
+
+    def identity(self) -> str:
+        """What the result depends on: code, settings, wildcards and the bytes of the inputs."""
+        digest = hashlib.sha256()
+        for part in (self.step, self.code, self.settings, sorted(self.wildcards.items())):
+            digest.update(repr(part).encode())
+        for name, paths in sorted(self.inputs.items()):
+            for path in paths if isinstance(paths, list) else [paths]:
+                digest.update(f"{name}={sha256_of_file(path)}".encode())
+        return digest.hexdigest()
+
+
+def run(job: Job, load: Callable[[], Callable[..., None]]) -> int:
+    """Run a job from start to end; return its exit status and leave the reason in its log.
+
+    Args:
+        job: what to run on.
+        load: imports and returns the step's function; called after threads and seeds are set.
+
+    Returns:
+        0 when all outputs are in place; 143 when it was asked to stop and left a checkpoint;
+        1 for an error, of which the last line of the log says what it was.
+    """
+    started = time.monotonic()
+    _log_to(job.log)
+    status = "failed"
+    with _only_attempt(job):
+        try:
+            _refuse_in_vain(job)
+            _seed(job)
+            function = load()
+            if "torch" in sys.modules:
+                _prepare_torch(job)
+            _call(function, job)
+            status = "done"
+            return 0
+        except InputError as error:
+            _fail(job, str(error), repeat_in_vain=True)
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            _fail(job, f"{place}{error.strerror or error}")
+        except SystemExit as stop:
+            status = "stopped"
+            return stop.code if isinstance(stop.code, int) else EXIT_FAILED
+        except Exception as error:
+            _fail(job, f"{type(error).__name__}: {error}")
+        finally:
+            _remove_leftovers(job)
+            _note_costs(job, status, time.monotonic() - started)
+    return EXIT_FAILED
+
+
+def _call(function: Callable[..., None], job: Job) -> None:
+    parameters = inspect.signature(function).parameters
+    annotations = typing.get_type_hints(function)
+    parts = {name: partial_path(path) for name, path in job.outputs.items()}
+    for path in job.outputs.values():
+        path.parent.mkdir(parents=True, exist_ok=True)
+    given: dict[str, Any] = {**job.inputs, **parts, **job.others}
+    checkpoints = None
+    for name in parameters:
+        if name in given:
+            continue
+        if name == "settings":
+            given[name] = _settings(job, annotations[name])
+        elif name == "checkpoints":
+            checkpoints = Checkpoints(
+                job.beside("checkpoints") / job.name,
+                identity=job.identity(),
+                seconds=environment.checkpoint_seconds(),
+            )
+            given[name] = checkpoints
+        elif name in job.wildcards:
+            given[name] = _convert(name, job.wildcards[name], annotations.get(name, str))
+        elif parameters[name].default is inspect.Parameter.empty:
+            raise TypeError(f"{job.step} asks for '{name}', which its rule does not give")
+    unknown = [name for name in given if name not in parameters]
+    if unknown:
+        raise TypeError(f"{job.step} does not take {', '.join(unknown)}, which its rule gives")
+    function(**given)
+    for name, part in parts.items():
+        if not part.exists():
+            raise RuntimeError(f"{job.step} did not write its output '{name}'")
+    for name, part in parts.items():
+        move_into_place(part, job.outputs[name])
+    if checkpoints is not None:
+        checkpoints.remove()
+
+
+def _settings(job: Job, annotation: Any) -> Any:
+    try:
+        return TypeAdapter(annotation).validate_json(job.settings)
+    except ValidationError as error:
+        raise InputError(f"settings of {job.step}: {error}") from None
+
+
+def _convert(name: str, text: str, annotation: Any) -> Any:
+    if annotation is Seeds:
+        return Seeds.parse(text)
+    if annotation in (str, int, float):
+        return annotation(text)
+    try:
+        return TypeAdapter(annotation).validate_python(text)
+    except ValidationError:
+        raise InputError(f"wildcard {name}: '{text}' is not allowed ({annotation})") from None
+
+
+def _log_to(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    root = logging.getLogger()
+    for handler in root.handlers[:]:
+        root.removeHandler(handler)
+        handler.close()
+    to_file = logging.FileHandler(path, encoding="utf-8")
+    to_file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handlers: list[logging.Handler] = [to_file]
+    if sys.stderr.isatty():
+        to_terminal = logging.StreamHandler()
+        to_terminal.setFormatter(logging.Formatter(f"{path.stem}: %(message)s"))
+        handlers.append(to_terminal)
+    for handler in handlers:
+        root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    logging.captureWarnings(True)
+
+
+@contextlib.contextmanager
+def _only_attempt(job: Job) -> Iterator[None]:
+    """Wait for an attempt of the same job that outlived its Snakemake, then keep others out."""
+    path = job.beside("locks") / f"{job.name}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            logger.warning("an earlier attempt of this job still runs; waiting for its end")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        for output in job.outputs.values():
+            remove_partial(output)
+        yield
+
+
+def _marker(job: Job) -> Path:
+    return job.beside("locks") / f"{job.name}.failed"
+
+
+def _refuse_in_vain(job: Job) -> None:
+    """End at once where an earlier attempt of the same run failed in a way that will repeat."""
+    marker = _marker(job)
+    if not marker.exists():
+        return
+    run_id, _, message = marker.read_text(encoding="utf-8").partition("\n")
+    if run_id == environment.run_id():
+        raise InputError(message)
+    marker.unlink()
+
+
+def _fail(job: Job, message: str, *, repeat_in_vain: bool = False) -> None:
+    if repeat_in_vain:
+        logger.error(message)
+        _marker(job).write_text(f"{environment.run_id()}\n{message}", encoding="utf-8")
+    else:
+        logger.exception(message)
+    print(f"{job.step} ({job.name}): {message}", file=sys.stderr)
+    print(f"  log: {job.log}", file=sys.stderr)
+
+
+def _seed(job: Job) -> None:
+    """Seed the global generators from the job's name, for code that has no generator of its own."""
+    seed = int.from_bytes(hashlib.sha256(job.name.encode()).digest()[:4], "big")
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 - the global generator is what is to be fixed here
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
+
+def _prepare_torch(job: Job) -> None:
+    torch = sys.modules["torch"]
+    torch.set_num_threads(job.threads)
+    torch.manual_seed(random.getrandbits(31))
+    torch.use_deterministic_algorithms(True, warn_only=True)
+
+
+def _remove_leftovers(job: Job) -> None:
+    for output in job.outputs.values():
+        partial_path(output).unlink(missing_ok=True)
+
+
+def _note_costs(job: Job, status: str, wall: float) -> None:
+    own, children = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    row = {
+        "step": job.step,
+        "job": job.name,
+        "status": status,
+        "cpu_s": round(sum(u.ru_utime + u.ru_stime for u in (own, children)), 3),
+        "wall_s": round(wall, 3),
+        "peak_mib": round(max(own.ru_maxrss, children.ru_maxrss) / 1024, 1),
+        "reserved_cores": job.reserved,
+    }
+    path = job.beside("costs") / f"{job.name}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def named(items: Any) -> dict[str, Paths]:
+    """Turn a rule's named inputs or outputs into paths; a list stays a list."""
+    return {
+        name: [Path(part) for part in value]
+        if isinstance(value, Sequence) and not isinstance(value, str)
+        else Path(value)
+        for name, value in items.items()
+    }
