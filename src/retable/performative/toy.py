@@ -47,8 +47,8 @@ def toy_reparameterized(
     inner_step: float = 0.01,
     inner_delta: float = 0.1,
     limits: tuple[float, float] | None = None,
-) -> NDArray[np.float64]:
-    """The deployed models (iterations + 1, k) of two-point descent on PR† from φ_0 = θ_0² (k,).
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Two-point descent on PR† from φ_0 = θ_0² (k,): models deployed and φ, (iterations + 1, k).
 
     inner="exact": the model that induces a target φ is √φ, and √φ_t is the deployed model.
     inner="learned": it is found by inner_steps two-point steps on the exact divergence from the
@@ -61,7 +61,7 @@ def toy_reparameterized(
     phi = theta**2
     if limits is not None:
         phi = np.clip(phi, *limits)
-    path = [theta]
+    thetas, phis = [theta], [phi]
     for _ in range(iterations):
         width = np.minimum(delta, 0.9 * phi) if limits is None else delta
         learned = []
@@ -75,8 +75,9 @@ def toy_reparameterized(
         phi = phi - step * (toy_risk(upper) - toy_risk(lower)) / (2 * width)
         phi = np.clip(phi, *(limits if limits is not None else TARGET_LIMITS))
         theta = np.sqrt(phi) if inner == "exact" else (upper + lower) / 2
-        path.append(theta)
-    return np.array(path)
+        thetas.append(theta)
+        phis.append(phi)
+    return np.array(thetas), np.array(phis)
 
 
 def _learn(
