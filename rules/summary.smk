@@ -44,7 +44,7 @@ rule costs:
     input:
         papers=expand("results/{{scale}}/{paper}/claims.csv", paper=project.papers),
         # Everything that a default run makes comes first, so that its costs are known.
-        made=lambda wildcards: scale_files(wildcards.scale),
+        after=lambda wildcards: scale_files(wildcards.scale),
     output:
         table="results/{scale}/costs.csv",
     log:

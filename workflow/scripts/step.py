@@ -17,10 +17,10 @@ sys.path.insert(0, str(CODE / "src"))
 
 from importlib import import_module  # noqa: E402
 
+from retable.common.files import hold_folder  # noqa: E402
 from retable.common.jobs import Job, named, run  # noqa: E402
-from retable.common.snapshot import hold  # noqa: E402
 
-hold(CODE)
+hold_folder(CODE)
 module, function = job.params.runs.split(":")
 sys.exit(
     run(

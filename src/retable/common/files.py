@@ -1,12 +1,15 @@
 """Files that are whole or not there: written beside their place, then moved into it."""
 
 import contextlib
+import fcntl
 import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 _MARK = ".part-"
+_held: list[IO[str]] = []
 
 
 def partial_path(path: Path) -> Path:
@@ -44,3 +47,16 @@ def sha256_of_file(path: Path) -> str:
     """SHA-256 of a file's bytes, as hexadecimal text."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def hold_folder(place: Path) -> None:
+    """Share a lock on a folder until this process ends: who clears up leaves it alone."""
+    path = place.parent / f"{place.name}.lock"
+    while True:
+        lock = path.open("a")
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        # Whoever removes a copy removes its lock file too: then this one locks nothing.
+        if path.exists() and os.path.samestat(os.fstat(lock.fileno()), path.stat()):
+            _held.append(lock)
+            return
+        lock.close()

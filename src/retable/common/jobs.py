@@ -270,10 +270,14 @@ def _note_costs(job: Job, status: str, wall: float) -> None:
 
 
 def named(items: Any) -> dict[str, Paths]:
-    """Turn a rule's named inputs or outputs into paths; a list stays a list."""
+    """Turn a rule's named inputs or outputs into paths; a list stays a list.
+
+    The name `after` is left out: such inputs only say what must be made first.
+    """
     return {
         name: [Path(part) for part in value]
         if isinstance(value, Sequence) and not isinstance(value, str)
         else Path(value)
         for name, value in items.items()
+        if name != "after"
     }

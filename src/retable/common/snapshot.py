@@ -15,11 +15,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from retable.common.files import hold_folder
+
 FOLDERS = ("src", "rules", "config", "envs", "workflow")
 # Snakemake reruns a job whose script is newer than its outputs. What a script means is part of
 # the fingerprint in the job's params, so its time must say nothing.
 _FIXED_TIME = 946684800  # 2000-01-01 UTC
-_held: list[Any] = []
 
 
 def take_snapshot(root: Path, config: Mapping[str, Any], store: Path) -> Path:
@@ -37,7 +38,7 @@ def take_snapshot(root: Path, config: Mapping[str, Any], store: Path) -> Path:
         digest.update(f"\0{path.relative_to(root)}\0{len(content)}\0".encode() + content)
     place = store / digest.hexdigest()[:16]
     store.mkdir(parents=True, exist_ok=True)
-    hold(place)
+    hold_folder(place)
     if not (place / "config.json").exists():
         # Built aside and renamed: another run may make the same copy at the same time.
         with tempfile.TemporaryDirectory(dir=store, prefix=".new-") as folder:
@@ -55,19 +56,6 @@ def take_snapshot(root: Path, config: Mapping[str, Any], store: Path) -> Path:
                     raise
     _remove_unused(store, keep=place)
     return place
-
-
-def hold(place: Path) -> None:
-    """Keep the copy from being removed until this process ends."""
-    path = place.parent / f"{place.name}.lock"
-    while True:
-        lock = path.open("a")
-        fcntl.flock(lock, fcntl.LOCK_SH)
-        # Whoever removes a copy removes its lock file too: then this one locks nothing.
-        if path.exists() and os.path.samestat(os.fstat(lock.fileno()), path.stat()):
-            _held.append(lock)
-            return
-        lock.close()
 
 
 def _remove_unused(store: Path, keep: Path) -> None:
@@ -109,7 +97,7 @@ def run_from_snapshot(workflow: Any, config: Mapping[str, Any]) -> tuple[Path, d
         here = take_snapshot(here, config, Path.cwd() / ".snakemake" / "code")
         _start_jobs_with(workflow, here / "workflow" / "Snakefile")
     else:
-        hold(here)
+        hold_folder(here)
     return here, json.loads((here / "config.json").read_text(encoding="utf-8"))
 
 
