@@ -150,12 +150,21 @@ class Inner(StepSettings):
     c_step: Positive
 
 
-class Evaluate(StepSettings):
+class Judge(Settings):
     """At which settings the claims are judged."""
 
     budget: Count = Field(description="samples, one of regret.budgets")
     exponent_dims: tuple[Count, ...] = Field(min_length=1, description="some of regret.dims")
     points: int = Field(ge=2, description="random points for each smallest eigenvalue")
+
+
+class EvaluateSettings(StepSettings):
+    """What the evaluation depends on."""
+
+    budget: Count
+    exponent_dims: tuple[Count, ...]
+    points: int
+    prices: LogitWorld
 
 
 class CountsSettings(StepSettings):
@@ -174,14 +183,14 @@ class Config(PaperConfig):
     inner: Inner
     pricing: Pricing
     plateau: Plateau | None = None
-    evaluate: Evaluate
+    judge: Judge
 
     @model_validator(mode="after")
     def _consistent(self) -> "Config":
-        if self.evaluate.budget not in self.regret.budgets:
-            raise ValueError(f"evaluate.budget must be one of {self.regret.budgets}")
-        if not set(self.evaluate.exponent_dims) <= set(self.regret.dims):
-            raise ValueError(f"evaluate.exponent_dims must be some of {self.regret.dims}")
+        if self.judge.budget not in self.regret.budgets:
+            raise ValueError(f"judge.budget must be one of {self.regret.budgets}")
+        if not set(self.judge.exponent_dims) <= set(self.regret.dims):
+            raise ValueError(f"judge.exponent_dims must be some of {self.regret.dims}")
         return self
 
     @computed_field
@@ -216,16 +225,25 @@ class Config(PaperConfig):
                 **_common(self.plateau),
             )
         runs["movielens"] = RunSettings(
-            world=LogitWorld(
-                sensitivity=self.pricing.sensitivity,
-                theta_max=self.pricing.theta_max,
-                phi_min=self.pricing.phi_min,
-                phi_max=self.pricing.phi_max,
-            ),
+            world=self._prices(),
             schedule=self.schedule["pricing"],
             **_common(self.pricing),
         )
         return runs
+
+    @computed_field
+    @property
+    def evaluate(self) -> EvaluateSettings:
+        """Settings of the evaluation."""
+        return EvaluateSettings(prices=self._prices(), **self.judge.model_dump())
+
+    def _prices(self) -> LogitWorld:
+        return LogitWorld(
+            sensitivity=self.pricing.sensitivity,
+            theta_max=self.pricing.theta_max,
+            phi_min=self.pricing.phi_min,
+            phi_max=self.pricing.phi_max,
+        )
 
     def _bits(self, d: int, n_kl: int, methods: dict[str, Method]) -> RunSettings:
         return RunSettings(

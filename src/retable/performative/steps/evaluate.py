@@ -1,6 +1,5 @@
 """From runs to results: exponents, convexity, and what the claims' checks measure."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,15 +9,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from retable.common.metrics import read_metrics, write_measures, write_metrics
-from retable.performative.config import Evaluate
-from retable.performative.environments import BernoulliSquare, LogitPricing
+from retable.performative.config import EvaluateSettings
+from retable.performative.datasets import OPTIMAL_TOY_RISK, dimension
+from retable.performative.environments import BernoulliSquare
 from retable.performative.regret import growth_exponent
-from retable.performative.steps.run import generator
+from retable.performative.steps.run import World, environment, generator
 
 Row = dict[str, Any]
-World = BernoulliSquare | LogitPricing
 
-OPTIMAL_TOY_RISK = -8 / 27
 CURVES = ("excess_by_iteration", "excess_by_samples", "risk", "risk_phi")
 
 
@@ -31,18 +29,18 @@ def evaluate(
     curves: Path,
     measures: Path,
     *,
-    settings: Evaluate,
+    settings: EvaluateSettings,
 ) -> None:
     """Write the table's rows, the figure's curves, and one measure a seed for every check."""
     measured = read_metrics(runs)
     horizons = measured[~measured["metric"].isin(CURVES)]
     errors = read_metrics(inner)
     paths = read_metrics(toy)
-    seeds = sorted(
-        int(s) for s in horizons.loc[horizons["experiment"] == "regret", "seed"].unique()
-    )
+    seeds = [int(s) for s in horizons.loc[horizons["experiment"] == "regret", "seed"].unique()]
+    prices, _ = environment(settings.prices, [demand])
+    worlds: dict[str, World] = {"bernoulli_d2": BernoulliSquare(2), "movielens": prices}
 
-    convexity = list(_convexity(worlds(demand), seeds, settings.points))
+    convexity = list(_convexity(worlds, sorted(seeds), settings.points))
     exponents = list(_growth_exponents(horizons))
     slopes = list(_inner_exponents(errors))
     dimension = list(_dimension_exponents(horizons, settings.budget))
@@ -66,17 +64,6 @@ def evaluate(
     write_measures(
         _measures(pd.DataFrame(table), horizons, convexity, exponents, settings), measures
     )
-
-
-def worlds(demand: Path) -> dict[str, World]:
-    """The worlds whose convexity is examined: two bits, and the prices of the table `demand`."""
-    from retable.performative.steps.counts import read_counts
-
-    _, bought, not_bought = read_counts(demand)
-    prices = LogitPricing.from_counts(
-        bought, not_bought, theta_max=4.0, phi_min=0.002, phi_max=0.46
-    )
-    return {"bernoulli_d2": BernoulliSquare(2), "movielens": prices}
 
 
 def second_differences(env: World, theta: NDArray, h: float = 1e-3) -> NDArray:
@@ -176,7 +163,7 @@ def _measures(
     horizons: pd.DataFrame,
     convexity: list[Row],
     exponents: list[Row],
-    settings: Evaluate,
+    settings: EvaluateSettings,
 ) -> Iterator[Row]:
     def check(name: str, values: pd.Series, note: str | None = None) -> Iterator[Row]:
         for seed, value in values.items():
@@ -218,12 +205,6 @@ def _measures(
         yield from check(
             name, areas["direct"] - areas["reparam_exact_inner"], "a start in place of a seed"
         )
-
-
-def dimension(dataset: str) -> int | None:
-    """The number of bits of a data set `bernoulli_d<d>`; None for others."""
-    found = re.fullmatch(r"bernoulli_d(\d+)", dataset)
-    return int(found[1]) if found else None
 
 
 def _at(frame: pd.DataFrame) -> list[Row]:

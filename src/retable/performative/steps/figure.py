@@ -9,7 +9,7 @@ import pandas as pd
 
 from retable.common.figures import COLORS, LINES, MARKERS, figure_style, label_panels, save_figure
 from retable.common.metrics import read_metrics
-from retable.performative.steps.evaluate import OPTIMAL_TOY_RISK, dimension
+from retable.performative.datasets import OPTIMAL_TOY_RISK, dimension
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

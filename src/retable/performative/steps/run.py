@@ -19,7 +19,7 @@ from retable.performative.baselines import (
     repeated_gradient,
     tail_mean,
 )
-from retable.performative.config import Method, RunSettings
+from retable.performative.config import BernoulliWorld, LogitWorld, Method, RunSettings
 from retable.performative.environments import BernoulliSquare, Blind, LogitPricing
 from retable.performative.log import Log
 from retable.performative.regret import CHARGES, excess_risk, regret
@@ -27,6 +27,8 @@ from retable.performative.reparameterized import Result, Schedule, optimize
 from retable.performative.steps.counts import read_counts
 
 logger = logging.getLogger("retable")
+
+World = BernoulliSquare | LogitPricing
 
 EXPERIMENTS = {"bernoulli": "regret", "logit1": "plateau", "movielens": "pricing"}
 CURVE_POINTS = 60
@@ -58,7 +60,7 @@ def run(
     At each budget (x): excess_final, regret, regret_outer, and for prices excess_relative, revenue
     and the prices themselves; along the longest run: excess_by_iteration, excess_by_samples.
     """
-    env, products = environment(settings, demand)
+    env, products = environment(settings.world, demand)
     experiment = EXPERIMENTS[dataset.split("_")[0]]
     out: list[dict[str, Any]] = []
     for seed in seeds:
@@ -83,11 +85,8 @@ def run(
     write_metrics(out, rows)
 
 
-def environment(
-    settings: RunSettings, demand: list[Path]
-) -> tuple[BernoulliSquare | LogitPricing, list[str]]:
+def environment(world: BernoulliWorld | LogitWorld, demand: list[Path]) -> tuple[World, list[str]]:
     """The world of a data set, and the names of its products where it has prices."""
-    world = settings.world
     if world.kind == "bernoulli_square":
         return BernoulliSquare(world.d), []
     options = {"theta_max": world.theta_max, "phi_min": world.phi_min, "phi_max": world.phi_max}
@@ -100,7 +99,7 @@ def environment(
 
 
 def play(
-    env: BernoulliSquare | LogitPricing,
+    env: World,
     dataset: str,
     name: str,
     method: Method,
@@ -126,7 +125,7 @@ def play(
 
 
 def _results(
-    env: BernoulliSquare | LogitPricing,
+    env: World,
     dataset: str,
     name: str,
     method: Method,
@@ -177,7 +176,7 @@ def _answer(result: Result, method: Method, log: Log, k: int) -> NDArray[np.floa
     return tail_mean(result.thetas[: log.iteration[k - 1]])
 
 
-def _curve(env: BernoulliSquare | LogitPricing, result: Result) -> Curve:
+def _curve(env: World, result: Result) -> Curve:
     steps = len(result.thetas)
     chosen = np.unique(np.geomspace(1, steps, CURVE_POINTS).round().astype(np.int64))
     # The last deployment of outer step t ends the samples that led to its model.
@@ -189,9 +188,7 @@ def _curve(env: BernoulliSquare | LogitPricing, result: Result) -> Curve:
     )
 
 
-def _values(
-    env: BernoulliSquare | LogitPricing, horizon: Horizon, products: list[str]
-) -> dict[str, float]:
+def _values(env: World, horizon: Horizon, products: list[str]) -> dict[str, float]:
     excess = float(excess_risk(horizon.theta, env))
     values = {
         "excess_final": excess,
