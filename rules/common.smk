@@ -21,6 +21,7 @@ compute = project.compute
 ALL_CORES = workflow.cores or 1
 # Tables beyond `table_<paper>.csv`, by paper: each paper's rules add their own.
 EXTRA_TABLES = {}
+SUMMARY = ("claims.csv", "claims_checks.csv", "costs.csv")
 
 
 wildcard_constraints:
@@ -43,6 +44,5 @@ def scale_files(scale):
 
 def top_level_files():
     """What a plain `snakemake` makes: tables and figures of all papers, claims and costs."""
-    scale = project.config.scale
-    files = [file.replace(f"/{scale}/", "/", 1) for file in scale_files(scale)]
-    return files + [f"results/{name}.csv" for name in ("claims", "claims_checks", "costs")]
+    names = [Path(file).name for file in scale_files(project.config.scale)]
+    return [f"results/{name}" for name in (*names, *SUMMARY)]

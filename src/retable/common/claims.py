@@ -88,7 +88,7 @@ def _row(
     undecided = check.needs_paper_scale is not None and (
         scale != "paper" or check.threshold is None
     )
-    if not values and not undecided:
+    if not values and not undecided and scale != "smoke":
         raise InputError(f"{check.id}: the evaluation gives no measure for this check")
     if not values:
         interval = Interval(np.nan, np.nan, np.nan, 0)
@@ -107,7 +107,10 @@ def _row(
         if check.interval == "exact":
             low = high = row["value"]
         interval = Interval(row["value"], low, high, n)
-    verdict, note = judge(check, values, interval, scale)
+    if not values and not undecided:
+        verdict, note = INCONCLUSIVE, "not measured at smoke scale"
+    else:
+        verdict, note = judge(check, values, interval, scale)
     notes = [note, *dict.fromkeys(measured["note"].dropna())]
     if claim.extension:
         notes.append("our own extension, not a claim of the paper")

@@ -31,17 +31,17 @@ class ProjectConfig(Settings):
     checkpoint_seconds: float = Field(60.0, gt=0, description="time between two checkpoints")
 
 
-def read_yaml(path: Path) -> Any:
-    """Read a YAML file; InputError with the file and the line when it is missing or no YAML."""
+def read_yaml(path: Path, name: str) -> Any:
+    """Read a YAML file that the user knows as `name`; InputError when it is missing or no YAML."""
     try:
         return yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
+        raise InputError(f"{name}: there is no such file") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "cannot be read"
-        raise InputError(f"{path}{place}: not valid YAML: {problem}") from None
+        raise InputError(f"{name}{place}: not valid YAML: {problem}") from None
 
 
 def merge(base: Any, over: Any) -> Any:
@@ -131,9 +131,8 @@ def selected_papers(project: ProjectConfig, root: Path) -> list[str]:
 
 def load_paper(paper: str, scale: str, root: Path) -> PaperConfig:
     """Read `config/<paper>.yaml` at one scale and check it with the paper's `Config` model."""
-    path = root / "config" / f"{paper}.yaml"
     place = f"config/{paper}.yaml"
-    content = read_yaml(path)
+    content = read_yaml(root / place, place)
     if not isinstance(content, Mapping):
         raise InputError(f"{place}: must be a mapping with base, {', '.join(SCALES)}")
     for key in content:

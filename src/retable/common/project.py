@@ -71,6 +71,15 @@ class Project:
         run_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:8]}"
         environment.announce_run(run_id, self.config.cache, self.config.checkpoint_seconds)
 
+    def rule_files(self) -> list[Path]:
+        """The rules of the papers asked for, each after its input functions, if it has any."""
+        files = [
+            self.root / "rules" / name
+            for paper in self.papers
+            for name in (f"{paper}_inputs.smk", f"{paper}.smk")
+        ]
+        return [file for file in files if file.exists()]
+
     @property
     def script(self) -> str:
         """The script of every rule with real work."""
@@ -117,7 +126,9 @@ class Project:
         def settings(wildcards: Any) -> str:
             section: Any = self._dumped(paper, wildcards.scale).get(step, {})
             place = f"config/{paper}.yaml, {wildcards.scale}: {step}"
-            for key in part.format(**dict(wildcards.items())).split(".") if part else ():
+            # Split before the wildcards are filled in: a data set's name may hold a dot.
+            for field in part.split(".") if part else ():
+                key = field.format(**dict(wildcards.items()))
                 if not isinstance(section, dict) or key not in section:
                     known = ", ".join(section) if isinstance(section, dict) else "nothing"
                     raise InputError(f"{place}: no settings for '{key}'; there are: {known}")

@@ -1,4 +1,4 @@
-"""MovieLens 100K and 1M: ratings with their times, films with their genres.
+"""MovieLens 100K, 1M and 20M: ratings with their times, films with their genres.
 
 GroupLens allows research use and no redistribution, so nothing of it lies in this repository.
 Rows keep the order of the published file: it is the only record of what came first among ratings
@@ -12,6 +12,7 @@ import numpy as np
 
 from retable.common.data.arrays import ArraySpec
 from retable.common.data.fetch import Dataset, Download, Package
+from retable.common.data.ratings import RATING_ARRAYS, read_ratings_csv
 from retable.common.errors import InputError
 
 GENRES = (
@@ -128,5 +129,27 @@ MOVIELENS_1M = Dataset(
         ),
     ),
     read=read_1m,
+    licence="GroupLens: research use, no redistribution",
+)
+
+
+def read_20m(folder: Path) -> dict[str, np.ndarray]:
+    """Read ratings.csv of MovieLens 20M: a header, half stars."""
+    kinds = {"user": "int64", "item": "int64", "rating": "float32", "timestamp": "int64"}
+    place = _folder(folder, "ratings.csv")
+    return read_ratings_csv(place / "ratings.csv", kinds, header=True)
+
+
+MOVIELENS_20M = Dataset(
+    name="movielens-20m",
+    arrays=RATING_ARRAYS,
+    sources=(
+        Download(
+            {"ml-20m.zip": "https://files.grouplens.org/datasets/movielens/ml-20m.zip"},
+            read_20m,
+            unpack=True,
+        ),
+    ),
+    read=read_20m,
     licence="GroupLens: research use, no redistribution",
 )

@@ -1,12 +1,3 @@
-def trial_models(wildcards):
-    return expand(
-        "results/{scale}/trial/digits/{method}/seeds{seeds}.safetensors",
-        scale=wildcards.scale,
-        method=project.paper("trial", wildcards.scale).methods,
-        seeds=project.seed_groups("trial", wildcards.scale, "train"),
-    )
-
-
 rule trial_prepare:
     output:
         arrays="results/{scale}/trial/digits.npz",
@@ -42,7 +33,12 @@ rule trial_train:
 rule trial_evaluate:
     input:
         arrays="results/{scale}/trial/digits.npz",
-        models=trial_models,
+        models=lambda wildcards: expand(
+            "results/{scale}/trial/digits/{method}/seeds{seeds}.safetensors",
+            scale=wildcards.scale,
+            method=project.paper("trial", wildcards.scale).methods,
+            seeds=project.seed_groups("trial", wildcards.scale, "train"),
+        ),
     output:
         rows="results/{scale}/trial/rows.csv",
         measures="results/{scale}/trial/measures.csv",

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from retable.trial.config import FigureSettings
+
 from retable.common.figures import figure_style, save_figure
 from retable.common.metrics import read_metrics
-from retable.trial.config import FigureSettings
 
 
 def figure(rows: Path, png: Path, pdf: Path, *, settings: FigureSettings) -> None:

@@ -4,15 +4,16 @@ import time
 from pathlib import Path
 
 import torch
+from retable.trial.config import TrainSettings
+from retable.trial.model import linear
 from safetensors.torch import save_file
 from torch.nn.functional import cross_entropy
 
 from retable.common.checkpoints import Checkpoints
 from retable.common.data.arrays import load_arrays
 from retable.common.seeds import Seeds
-from retable.common.training import minibatches, train as run_training
-from retable.trial.config import TrainSettings
-from retable.trial.model import linear
+from retable.common.training import minibatches
+from retable.common.training import train as run_training
 
 
 def train(
