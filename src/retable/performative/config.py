@@ -20,6 +20,14 @@ class Constants(Settings):
     c_step: float = Field(gt=0, description="size of the inner steps")
 
 
+class Schedules(Settings):
+    """The constants of each family of problems."""
+
+    bernoulli_square: Constants
+    plateau: Constants
+    pricing: Constants
+
+
 class Method(Settings):
     """One method: its kind, and for a baseline the constant of its steps c√d/√(t+1)."""
 
@@ -177,7 +185,7 @@ class Config(PaperConfig):
     """`config/performative.yaml` at one scale."""
 
     n_kl: Count
-    schedule: dict[Literal["bernoulli_square", "plateau", "pricing"], Constants]
+    schedule: Schedules
     toy: Toy
     regret: Regret
     inner: Inner
@@ -221,12 +229,12 @@ class Config(PaperConfig):
                     phi_min=self.plateau.phi_min,
                     phi_max=self.plateau.phi_max,
                 ),
-                schedule=self.schedule["plateau"],
+                schedule=self.schedule.plateau,
                 **_common(self.plateau),
             )
         runs["movielens"] = RunSettings(
             world=self._prices(),
-            schedule=self.schedule["pricing"],
+            schedule=self.schedule.pricing,
             **_common(self.pricing),
         )
         return runs
@@ -251,7 +259,7 @@ class Config(PaperConfig):
             theta0=self.regret.theta0,
             n_kl=n_kl,
             budgets=self.regret.budgets,
-            schedule=self.schedule["bernoulli_square"],
+            schedule=self.schedule.bernoulli_square,
             methods=methods,
             seeds_per_job=self.regret.seeds_per_job,
         )

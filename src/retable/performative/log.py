@@ -73,9 +73,9 @@ class Deployments:
         """The log of all deployments so far."""
         k = self._k
         return Log(
-            theta=self._theta[:k].copy(),
+            theta=self._theta[:k],
             n=np.full(k, self.n, dtype=np.int64),
             level=np.array(LEVELS)[self._level[:k]],
-            iteration=self._iteration[:k].copy(),
-            loss_mean=self._loss_mean[:k].copy(),
+            iteration=self._iteration[:k],
+            loss_mean=self._loss_mean[:k],
         )

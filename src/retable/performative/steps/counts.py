@@ -59,11 +59,9 @@ def count_demand(
 
 def read_counts(table: Path) -> tuple[list[str], NDArray[np.float64], float]:
     """Genres, their buyers, and how many bought nothing, as `counts` wrote them."""
-    frame = pd.read_csv(table, dtype={"genre": str, "count": float}, float_precision="round_trip")
+    # Python's own reading of a number keeps every digit.
+    frame = pd.read_csv(table, dtype=str)
     if list(frame.columns) != ["genre", "count"] or frame["genre"].iloc[-1] != NOT_BOUGHT:
         raise InputError(f"{table}: must have the columns genre, count and end with {NOT_BOUGHT}")
-    return (
-        frame["genre"].tolist()[:-1],
-        frame["count"].to_numpy()[:-1],
-        float(frame["count"].iloc[-1]),
-    )
+    numbers = np.array([float(text) for text in frame["count"]])
+    return frame["genre"].tolist()[:-1], numbers[:-1], float(numbers[-1])

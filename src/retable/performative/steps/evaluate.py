@@ -186,8 +186,11 @@ def _measures(
         return chosen.set_index("seed")["value"]
 
     yield from check("3", of("bernoulli_d1", f"excess_final@{settings.budget}"))
-    largest = int(horizons.loc[horizons["dataset"] == "movielens", "x"].max())
-    yield from check("4", of("movielens", f"excess_relative@{largest}"))
+    *fewer, most = sorted(
+        int(x) for x in horizons.loc[horizons["dataset"] == "movielens", "x"].unique()
+    )
+    means = [f"{n} samples: {of('movielens', f'excess_relative@{n}').mean():.3f}" for n in fewer]
+    yield from check("4", of("movielens", f"excess_relative@{most}"), "; ".join(means) or None)
     yield from check("5", of("bernoulli_d1", "inner_exponent", "learn_model"))
 
     growth = pd.DataFrame(exponents)

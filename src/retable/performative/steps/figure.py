@@ -18,11 +18,11 @@ LABELS = {
     "reparam": "reparametrised",
     "reparam_exact_inner": "reparametrised, exact models",
     "direct": "direct, two points",
-    "direct/c1": "direct, two points, c = 1",
-    "direct/c4": "direct, two points, c = 4",
+    "direct/c1": "direct, two points",
+    "direct/c4": "direct, two points, steps × 4",
     "direct_one_point": "direct, one point",
     "rgd": "repeated gradient",
-    "known_map": "known map (reference)",
+    "known_map": "known map (reference, no bandit)",
 }
 _STYLE = {
     "reparam": (COLORS[0], LINES[0], MARKERS[0]),
@@ -44,7 +44,7 @@ def figure(rows: Path, curves: Path, png: Path, pdf: Path) -> None:
 
     values, paths = read_metrics(rows), read_metrics(curves)
     with figure_style():
-        canvas, axes = plt.subplots(3, 3, figsize=(12.6, 10.2))
+        canvas, axes = plt.subplots(3, 3, figsize=(12.6, 10.6))
         _risks(axes[0, 0])
         _toy(axes[0, 1], paths, "toy_matched", "Toy, the paper's starts", direct_too="toy_paper")
         _toy(axes[0, 2], paths, "toy_nonconvex", "Toy, starts where PR is not convex")
@@ -56,9 +56,14 @@ def figure(rows: Path, curves: Path, png: Path, pdf: Path) -> None:
         _regret_by_dimension(axes[2, 0], values)
         _inner_error(axes[2, 1], values)
         _prices(axes[2, 2], values, paths)
-        # One legend serves panels (d) to (g): the same methods in the same colours.
-        axes[1, 0].legend(*_handles(axes[1, 0]), loc="lower left")
         label_panels(list(axes.flat))
+        # One legend serves all panels: a method has the same colour and line everywhere.
+        shared = {
+            label: handle
+            for ax in (axes[0, 1], axes[1, 0], axes[2, 2])
+            for handle, label in zip(*_handles(ax), strict=True)
+        }
+        canvas.legend(shared.values(), shared, loc="outside lower center", ncols=4, fontsize=9)
         save_figure(canvas, png, pdf)
 
 
@@ -89,11 +94,10 @@ def _toy(
             line - OPTIMAL_TOY_RISK,
             color=_STYLE["direct"][0],
             ls=":",
-            label="direct from θ = φ², as in the notebook",
+            label="direct from θ = φ² (notebook)",
         )
     ax.set(title=title, xlabel="outer iterations", ylabel="excess risk, mean of starts")
     ax.set_yscale("log")
-    ax.legend(loc="lower left")
 
 
 def _excess(ax: "Axes", paths: pd.DataFrame, dataset: str, metric: str) -> None:
@@ -103,7 +107,7 @@ def _excess(ax: "Axes", paths: pd.DataFrame, dataset: str, metric: str) -> None:
         by_x = group.groupby("x")["value"].agg(["mean", "min", "max"]).clip(lower=_FLOOR)
         color, style, _ = _STYLE[method]
         ax.plot(by_x.index, by_x["mean"], color=color, ls=style, label=LABELS[method])
-        ax.fill_between(by_x.index, by_x["min"], by_x["max"], color=color, alpha=0.15, lw=0)
+        ax.fill_between(by_x.index, by_x["min"], by_x["max"], color=color, alpha=0.12, lw=0)
     ax.set(xscale="log", yscale="log", ylabel="excess risk", ylim=(_FLOOR * 0.7, 1))
 
 
@@ -146,7 +150,7 @@ def _regret_by_dimension(ax: "Axes", values: pd.DataFrame) -> None:
     ax.set_xticks(dims, [f"{d:.0f}" for d in dims])
     ax.minorticks_off()
     slopes = [item for item in zip(*_handles(ax), strict=True) if item[1].startswith("slope")]
-    ax.legend(*zip(*slopes, strict=True), loc="upper left")
+    ax.legend(*zip(*slopes, strict=True), loc="center left", bbox_to_anchor=(0, 0.35))
 
 
 def _inner_error(ax: "Axes", values: pd.DataFrame) -> None:
@@ -176,7 +180,7 @@ def _inner_error(ax: "Axes", values: pd.DataFrame) -> None:
     )
     ax.set(title="LearnModel", xlabel="inner steps S", ylabel="rms error of the induced φ")
     ax.set(xscale="log", yscale="log")
-    ax.legend(loc="lower left")
+    ax.legend(loc="upper right")
 
 
 def _prices(ax: "Axes", values: pd.DataFrame, paths: pd.DataFrame) -> None:
@@ -187,12 +191,11 @@ def _prices(ax: "Axes", values: pd.DataFrame, paths: pd.DataFrame) -> None:
     relative = paths[paths["dataset"] == "movielens"]
     _excess(ax, relative.assign(value=relative["value"] / best), "movielens", "excess_by_samples")
     ax.set(
-        title=f"MovieLens prices, best revenue {best:.3f}",
+        title=f"MovieLens prices (best revenue: {best:.3f} a customer)",
         xlabel="samples",
         ylabel="lost share of the best revenue",
         ylim=(1e-4, 1.5),
     )
-    ax.legend(loc="lower left", fontsize=7)
 
 
 def _points(ax: "Axes", group: pd.DataFrame, method: str) -> None:
