@@ -19,7 +19,7 @@ for dataset in DATASETS:
             mem_mb=3000,
             runtime=120,
         params:
-            arguments={"name": dataset, "place": project.own_data(dataset)},
             **step("common", "dataset"),
+            arguments={"name": dataset, "place": project.own_data(dataset)},
         script:
             STEP

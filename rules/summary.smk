@@ -72,9 +72,9 @@ rule top_level:
         "results/logs/top_level_{file}.log",
     wildcard_constraints:
         file=r"(table|figure)_[a-z0-9_]+\.(csv|png)|claims\.csv|claims_checks\.csv|costs\.csv",
+    localrule: True
     conda:
         "../envs/tables.yaml"
-    localrule: True
     params:
         caption=lambda wildcards: project.caption(wildcards.file),
     shell:

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import logging
+import pickle
 import shutil
 import time
 from pathlib import Path
@@ -59,12 +60,18 @@ class Checkpoints:
         digest, content = raw[:32], raw[32:]
         if hashlib.sha256(content).digest() != digest:
             logger.warning("%s: the checkpoint is damaged; starting anew", path)
-            path.unlink()
+            path.unlink(missing_ok=True)
             return None
-        found = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
+        try:
+            found = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
+        except (pickle.UnpicklingError, RuntimeError) as error:
+            reason = str(error).partition("\n")[0]
+            logger.warning("%s: the checkpoint cannot be read (%s); starting anew", path, reason)
+            path.unlink(missing_ok=True)
+            return None
         if found["identity"] != self.identity:
             logger.warning("%s: settings, code or data have changed; starting anew", path)
-            path.unlink()
+            path.unlink(missing_ok=True)
             return None
         logger.info("going on from the checkpoint %s", path)
         return found["state"]

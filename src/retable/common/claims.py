@@ -85,6 +85,10 @@ def _row(
     values = measured["value"].tolist()
     if not np.isfinite(values).all():
         raise InputError(f"{check.id}: measures must be finite, got {values}")
+    seeds = measured["seed"].dropna()
+    if seeds.duplicated().any():
+        twice = int(seeds[seeds.duplicated()].iloc[0])
+        raise InputError(f"{check.id}: seed {twice} stands twice in the measures")
     undecided = check.needs_paper_scale is not None and (
         scale != "paper" or check.threshold is None
     )
@@ -106,6 +110,10 @@ def _row(
         low, high = row["ci_low"], row["ci_high"]
         if check.interval == "exact":
             low = high = row["value"]
+        elif not undecided and not low <= high:
+            raise InputError(
+                f"{check.id}: a bootstrap measure needs ci_low and ci_high, got {low} and {high}"
+            )
         interval = Interval(row["value"], low, high, n)
     if not values and not undecided:
         verdict, note = INCONCLUSIVE, "not measured at smoke scale"

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
-import yaml
 from pydantic import BaseModel, Field, ValidationError
 
 from retable.common.errors import InputError
 from retable.common.settings import SCALES, PaperConfig, Scale, Settings
+from retable.common.yaml_files import read_yaml
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -29,19 +29,6 @@ class ProjectConfig(Settings):
         default_factory=dict, description="data set -> the user's own file or folder"
     )
     checkpoint_seconds: float = Field(60.0, gt=0, description="time between two checkpoints")
-
-
-def read_yaml(path: Path, name: str) -> Any:
-    """Read a YAML file that the user knows as `name`; InputError when it is missing or no YAML."""
-    try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{name}: there is no such file") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "cannot be read"
-        raise InputError(f"{name}{place}: not valid YAML: {problem}") from None
 
 
 def merge(base: Any, over: Any) -> Any:
@@ -140,6 +127,9 @@ def load_paper(paper: str, scale: str, root: Path) -> PaperConfig:
             raise InputError(f"{place}: {key}: unknown section; allowed: base, {', '.join(SCALES)}")
     if scale not in content:
         raise InputError(f"{place}: the section '{scale}' is missing")
+    for key in ("base", scale):
+        if not isinstance(content.get(key) or {}, Mapping):
+            raise InputError(f"{place}: {key}: must be a mapping, got {content[key]!r}")
     values = merge(content.get("base") or {}, content[scale] or {})
     module = importlib.import_module(f"retable.{paper}.config")
     return check(module.Config, values, f"{place}, {scale}")

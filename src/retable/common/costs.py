@@ -14,7 +14,10 @@ def sum_costs(folders: dict[str, Path]) -> pd.DataFrame:
     for paper, folder in folders.items():
         for path in sorted(folder.glob("*.jsonl")):
             for line in path.read_text(encoding="utf-8").splitlines():
-                note = json.loads(line)
+                try:
+                    note = json.loads(line)
+                except json.JSONDecodeError:
+                    continue  # a job was killed, or the disk was full, while it was written
                 notes.append(note | {"paper": paper, "step": note["step"].rpartition(".")[2]})
     if not notes:
         return pd.DataFrame(columns=list(COLUMNS))

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import glob
 import hashlib
 import os
 from collections.abc import Iterator
@@ -19,7 +20,11 @@ def partial_path(path: Path) -> Path:
 
 def remove_partial(path: Path) -> None:
     """Remove what killed processes left of earlier attempts to write `path`."""
-    for leftover in path.parent.glob(f".{path.stem}{_MARK}*{path.suffix}"):
+    stem, suffix = glob.escape(path.stem), glob.escape(path.suffix)
+    # The process's number: without it a file that has no ending would claim those of others.
+    for leftover in path.parent.glob(f".{stem}{_MARK}*{suffix}"):
+        if not leftover.name[len(f".{path.stem}{_MARK}") :].removesuffix(path.suffix).isdigit():
+            continue
         leftover.unlink(missing_ok=True)
 
 
@@ -38,8 +43,11 @@ def whole(path: Path) -> Iterator[Path]:
     try:
         yield part
         move_into_place(part, path)
-    except BaseException:
+    except BaseException as error:
         part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:
+            # Python does not say which file was being written when the disk was full.
+            error.filename = str(path)
         raise
 
 

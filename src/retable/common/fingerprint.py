@@ -45,7 +45,7 @@ def fingerprint(module: str, source: Path, scripts: Iterable[Path] = ()) -> str:
         digest.update(_meaning(path))
         if path.name == "__init__.py":
             for data in _package_data(path.parent):
-                digest.update(data.name.encode())
+                digest.update(data.relative_to(path.parent).as_posix().encode())
                 digest.update(data.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -91,11 +91,16 @@ def module_path(name: str, source: Path) -> Path:
 
 
 def _package_data(folder: Path) -> list[Path]:
-    return sorted(
-        path
-        for path in folder.iterdir()
-        if path.is_file() and path.suffix not in (".py", ".pyc") and not path.name.startswith(".")
-    )
+    """The data files of a package, those in folders that are no packages themselves included."""
+    found = []
+    for path in folder.iterdir():
+        if path.name.startswith(".") or path.name == "__pycache__":
+            continue
+        if path.is_dir() and not (path / "__init__.py").exists():
+            found += _package_data(path)
+        elif path.is_file() and path.suffix not in (".py", ".pyc"):
+            found.append(path)
+    return sorted(found)
 
 
 @lru_cache

@@ -8,6 +8,9 @@ that it names (converted by its annotations), its settings, and, if it asks for 
 import contextlib
 import fcntl
 import hashlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
 import inspect
 import json
 import logging
@@ -16,6 +19,7 @@ import random
 import resource
 import sys
 import time
+import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -93,17 +97,14 @@ def run(job: Job, load: Callable[[], Callable[..., None]]) -> int:
         try:
             _refuse_in_vain(job)
             _seed(job)
-            function = load()
-            if "torch" in sys.modules:
-                _prepare_torch(job)
-            _call(function, job)
+            with _torch_prepared(job):
+                _call(load(), job)
             status = "done"
             return 0
         except InputError as error:
             _fail(job, str(error), repeat_in_vain=True)
         except OSError as error:
-            place = f"{error.filename}: " if error.filename else ""
-            _fail(job, f"{place}{error.strerror or error}")
+            _fail(job, f"{_place(job, error)}{error.strerror or error}")
         except SystemExit as stop:
             status = "stopped"
             return stop.code if isinstance(stop.code, int) else EXIT_FAILED
@@ -113,6 +114,20 @@ def run(job: Job, load: Callable[[], Callable[..., None]]) -> int:
             _remove_leftovers(job)
             _note_costs(job, status, time.monotonic() - started)
     return EXIT_FAILED
+
+
+def _place(job: Job, error: OSError) -> str:
+    """The file that an error names, else the output that was being written."""
+    if error.filename is None:
+        parts = {partial_path(path): path for path in job.outputs.values()}
+        written = [part for part in parts if part.exists()]
+        if not written:
+            return ""
+        return f"{parts[max(written, key=lambda part: part.stat().st_mtime)]}: "
+    for path in job.outputs.values():
+        if Path(error.filename) == partial_path(path):
+            return f"{path}: "
+    return f"{error.filename}: "
 
 
 def _call(function: Callable[..., None], job: Job) -> None:
@@ -225,14 +240,19 @@ def _fail(job: Job, message: str, *, repeat_in_vain: bool = False) -> None:
         logger.error(message)
         _marker(job).write_text(f"{environment.run_id()}\n{message}", encoding="utf-8")
     else:
-        logger.exception(message)
+        logger.error("where it happened", exc_info=True)
+        logger.error(message)
     print(f"{job.step} ({job.name}): {message}", file=sys.stderr)
     print(f"  log: {job.log}", file=sys.stderr)
 
 
+def _seed_of(job: Job) -> int:
+    return int.from_bytes(hashlib.sha256(job.name.encode()).digest()[:4], "big")
+
+
 def _seed(job: Job) -> None:
     """Seed the global generators from the job's name, for code that has no generator of its own."""
-    seed = int.from_bytes(hashlib.sha256(job.name.encode()).digest()[:4], "big")
+    seed = _seed_of(job)
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - the global generator is what is to be fixed here
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -241,8 +261,52 @@ def _seed(job: Job) -> None:
 def _prepare_torch(job: Job) -> None:
     torch = sys.modules["torch"]
     torch.set_num_threads(job.threads)
-    torch.manual_seed(random.getrandbits(31))
+    torch.manual_seed(_seed_of(job))
     torch.use_deterministic_algorithms(True, warn_only=True)
+
+
+class _AtImportOfTorch(importlib.abc.MetaPathFinder):
+    """Prepares torch when it is imported, at the top of the step's module or inside a function.
+
+    Importing it in advance would cost every job that does without it more than a second.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name != "torch":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def execute_and_prepare(module: types.ModuleType) -> None:
+            execute(module)
+            _prepare_torch(self.job)
+
+        spec.loader.exec_module = execute_and_prepare
+        return spec
+
+
+@contextlib.contextmanager
+def _torch_prepared(job: Job) -> Iterator[None]:
+    """Within it torch computes with the job's threads and seed, whenever it is imported."""
+    if "torch" in sys.modules:
+        _prepare_torch(job)
+        yield
+        return
+    finder = _AtImportOfTorch(job)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        if finder in sys.meta_path:
+            sys.meta_path.remove(finder)
 
 
 def _remove_leftovers(job: Job) -> None:
@@ -264,9 +328,13 @@ def _note_costs(job: Job, status: str, wall: float) -> None:
         "reserved_cores": job.reserved,
     }
     path = job.beside("costs") / f"{job.name}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row) + "\n")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+    except OSError as error:
+        # A note that cannot be taken changes neither a result nor the reason of a failure.
+        logger.warning("%s: the costs of this attempt are not noted: %s", path, error.strerror)
 
 
 def named(items: Any) -> dict[str, Paths]:

@@ -76,10 +76,18 @@ def _read(
 ) -> pd.DataFrame:
     paths = [paths] if isinstance(paths, Path) else list(paths)
     kinds = dict.fromkeys(text, "str")
+    # Only numbers may be missing: a method may be called None.
+    missing = {name: [""] for name in columns if name not in text}
     frames = []
     for path in paths:
-        frame = pd.read_csv(path, dtype=kinds)
+        try:
+            frame = pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=missing)
+        except ValueError as error:
+            raise InputError(f"{path}: not a readable table: {error}") from None
         if list(frame.columns) != list(columns):
             raise InputError(f"{path}: columns {list(frame.columns)}, must be {list(columns)}")
+        if len(frame) and not pd.api.types.is_numeric_dtype(frame["value"]):
+            bad = frame["value"][pd.to_numeric(frame["value"], errors="coerce").isna()].iloc[0]
+            raise InputError(f"{path}: value: must be a number, got '{bad}'")
         frames.append(frame)
     return pd.concat([f for f in frames if len(f)] or frames[:1], ignore_index=True)

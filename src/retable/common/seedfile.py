@@ -4,14 +4,12 @@ import re
 from pathlib import Path
 from typing import Literal
 
-import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from retable.common.errors import InputError
 from retable.common.settings import Settings
+from retable.common.yaml_files import read_yaml
 
-# The C loader is the same safe one, ten times as fast.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _THRESHOLD = re.compile(r"(>=|>|<=|<)\s*(-?\d+(\.\d+)?([eE][-+]?\d+)?)")
 
 
@@ -96,19 +94,23 @@ class SeedFile(Settings):
         for name in ids + checks:
             if not name.startswith(f"{self.paper}-"):
                 raise ValueError(f"'{name}' must begin with '{self.paper}-'")
+        numbers = [(r.experiment, r.dataset, r.method, r.metric) for r in self.reported]
+        for number in numbers:
+            if numbers.count(number) > 1:
+                raise ValueError(f"reported: {', '.join(number)} stands there twice")
         return self
 
 
 def read_seed_file(path: Path) -> SeedFile:
     """Read and check `seeds/<paper>.yaml`; InputError names the file, the key and the value."""
+    content = read_yaml(path)
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
         return SeedFile.model_validate(content)
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
-    except yaml.YAMLError as error:
-        raise InputError(f"{path}: not valid YAML: {error}") from None
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        raise InputError(f"{path}: {key}: {first['msg']}, got {first['input']!r}") from None
+        key = ".".join(map(str, first["loc"])) or "(top level)"
+        value = first["input"]
+        # The whole file as a value would bury what is wrong.
+        got = "" if isinstance(value, dict) and value is content else f", got {value!r}"
+        message = first["msg"].removeprefix("Value error, ")
+        raise InputError(f"{path}: {key}: {message}{got}") from None

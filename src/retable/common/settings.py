@@ -1,6 +1,6 @@
 """The models of the configuration: what every paper's `config.py` builds on."""
 
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -37,7 +37,9 @@ class StepSettings(Settings):
 class PaperConfig(Settings):
     """Base of a paper's `Config`: what every paper has; the paper adds one field a step."""
 
-    seeds: tuple[int, ...] = Field(min_length=1, description="seeds of every experiment")
+    seeds: tuple[Annotated[int, Field(ge=0)], ...] = Field(
+        min_length=1, description="seeds of every experiment"
+    )
     resources: dict[str, Resources] = Field(
         default_factory=dict, description="per step; a step that is not named gets the defaults"
     )

@@ -29,7 +29,11 @@ def t_interval(values: Sequence[float] | np.ndarray, level: float = 0.95) -> Int
         raise ValueError(f"t_interval: needs a sequence of values, got shape {sample.shape}")
     if not np.isfinite(sample).all():
         raise ValueError(f"t_interval: values must be finite, got {sample.tolist()}")
-    mean, n = float(sample.mean()), sample.size
+    n = sample.size
+    if n > 1 and (sample == sample[0]).all():
+        # Rounding in the mean would otherwise put the value itself outside of its interval.
+        return Interval(*[float(sample[0])] * 3, n)
+    mean = float(sample.mean())
     if n == 1:
         return Interval(mean, float("nan"), float("nan"), 1)
     half = float(stats.t.ppf((1 + level) / 2, n - 1) * sample.std(ddof=1) / np.sqrt(n))

@@ -36,11 +36,12 @@ def aggregate(rows: pd.DataFrame, extra_keys: Sequence[str] = ()) -> pd.DataFram
             raise ValueError(f"{key}: a seed stands there twice: {group['seed'].tolist()}")
         interval = t_interval(group["value"].to_numpy())
         single = interval.n == 1
+        spread = 0.0 if interval.low == interval.high else float(group["value"].std(ddof=1))
         out.append(
             dict(zip(keys, key, strict=True))
             | {
                 "mean": interval.value,
-                "std": np.nan if single else float(group["value"].std(ddof=1)),
+                "std": np.nan if single else spread,
                 "ci_low": interval.low,
                 "ci_high": interval.high,
                 "n_seeds": interval.n,

@@ -31,6 +31,7 @@ from retable.common.errors import InputError
 logger = logging.getLogger("retable")
 EXIT_TERMINATED = 143
 _SECONDS_BETWEEN_LINES = 10.0
+_STEPS_BETWEEN_VOTES = 16
 
 Batches = Callable[[int], Iterable[Any]]
 Loss = Callable[[nn.Module, Any], Tensor]
@@ -117,18 +118,24 @@ def train(
                 if after_step is not None:
                     after_step(loop.steps)
                 progress()
-                if asked_to_stop():
+                due = checkpoints is not None and checkpoints.due()
+                stop, save = loop.agreed(asked_to_stop(), due, every=_STEPS_BETWEEN_VOTES)
+                if stop:
                     loop.stop(checkpoints)
-                if checkpoints is not None and checkpoints.due():
+                if save:
                     loop.save(checkpoints)
             if schedule is not None and schedule_per == "epoch":
                 schedule.step()
             loop.end_epoch(after_epoch, best)
-            if asked_to_stop():
+            (stop,) = loop.agreed(asked_to_stop())
+            if stop:
                 loop.stop(checkpoints)
         if checkpoints is not None:
             # A later part of the same job may be killed: this part is not trained again.
             loop.save(checkpoints)
+            (stop,) = loop.agreed(asked_to_stop())
+            if stop:
+                loop.stop(None)
     return loop.trained
 
 
@@ -162,13 +169,26 @@ class _Loop:
         self.epoch_steps = len(batches) if isinstance(batches, Sized) else None
         if start and isinstance(batches, DataLoader):
             batches = skip_first_batches(batches, start)
-        elif start:
-            batches = itertools.islice(batches, start, None)
+            start = 0
         iterator = iter(batches)
+        # What making the used batches draws comes before the state that was saved after them.
+        next(itertools.islice(iterator, start, start), None)
         if self._generators is not None:
             _restore_generators(self._generators)
             self._generators = None
         yield from iterator
+
+    def agreed(self, *flags: bool, every: int = 1) -> tuple[bool, ...]:
+        """What at least one of the processes says; they must stop and save at the same step.
+
+        With several processes they exchange it only at every `every`-th step.
+        """
+        if self.accelerator.num_processes == 1:
+            return flags
+        if self.steps % every:
+            return (False,) * len(flags)
+        votes = torch.tensor(flags, dtype=torch.float32, device=self.accelerator.device)
+        return tuple(vote > 0 for vote in self.accelerator.reduce(votes, "sum").tolist())
 
     def count(self, value: Tensor) -> None:
         self.steps += 1
@@ -191,9 +211,16 @@ class _Loop:
         self._check_finite()
         if not self.position:
             raise InputError(f"{self.name}: epoch {self.epoch + 1} has no batches")
-        row = {"epoch": self.epoch + 1, "loss": self.total.item() / self.position}
+        # With several processes each one has seen its share of the batches.
+        total = self.accelerator.reduce(self.total.clone(), "mean")
+        row = {"epoch": self.epoch + 1, "loss": total.item() / self.position}
         if after_epoch is not None:
-            row |= after_epoch(self.epoch + 1) or {}
+            measured = after_epoch(self.epoch + 1) or {}
+            # Numbers of numpy and torch become plain ones: a checkpoint is read without pickle.
+            row |= {
+                key: value.item() if isinstance(value, np.generic | Tensor) else value
+                for key, value in measured.items()
+            }
         trained = self.trained
         if best is not None:
             earlier = [past[best] for past in trained.history]
@@ -220,7 +247,11 @@ class _Loop:
     def save(self, checkpoints: Checkpoints) -> None:
         self._check_finite()
         rank = self.accelerator.process_index
-        state: dict[str, Any] = {"generators": _generators(), "steps": self.steps}
+        state: dict[str, Any] = {
+            "generators": _generators(),
+            "steps": self.steps,
+            "total": self.total,
+        }
         if rank == 0:
             scaler = self.accelerator.scaler
             state |= {
@@ -230,7 +261,7 @@ class _Loop:
                 "scaler": scaler.state_dict() if scaler is not None else None,
                 "epoch": self.epoch,
                 "position": self.position,
-                "total": self.total,
+                "training": self.model.training,
                 "history": self.trained.history,
                 "best_epoch": self.trained.best_epoch,
                 "best_state": self.trained.best_state,
@@ -238,12 +269,14 @@ class _Loop:
         checkpoints.save(state, self._file(rank))
 
     def load(self, checkpoints: Checkpoints) -> None:
-        state = checkpoints.load(self._file(0))
-        if state is None:
-            return
         rank = self.accelerator.process_index
+        state = checkpoints.load(self._file(0))
         own = state if rank == 0 else checkpoints.load(self._file(rank))
-        if own is None or own["steps"] != state["steps"]:
+        unusable = state is None or own is None or own["steps"] != state["steps"]
+        (differ,) = self.agreed(unusable)
+        if state is None or own is None:
+            return
+        if differ:
             # Killed between the files of two processes: the generators do not belong together.
             logger.warning("%s: the processes' checkpoints differ in age; starting anew", self.name)
             return
@@ -256,7 +289,9 @@ class _Loop:
         self.epoch, self.position, self.steps = (
             state[key] for key in ("epoch", "position", "steps")
         )
-        self.total.copy_(state["total"])
+        # A training run that is complete leaves the model in the mode in which it ended.
+        self.model.train(state["training"])
+        self.total.copy_(own["total"])
         self.trained = Trained(state["history"], state["best_epoch"], state["best_state"])
         self._generators = own["generators"]
         if not self.position:
@@ -298,7 +333,7 @@ def _share(accelerator: Accelerator, batch: Any) -> Any:
 
 @contextlib.contextmanager
 def _termination() -> Iterator[Callable[[], bool]]:
-    """Let SIGTERM set a flag and nothing else; the earlier handler comes back at the end."""
+    """Let SIGTERM set a flag and nothing else; the earlier handler comes back after training."""
     asked = False
 
     def note(signum: int, frame: Any) -> None:
@@ -310,10 +345,15 @@ def _termination() -> Iterator[Callable[[], bool]]:
     except ValueError:  # not the main thread (a notebook's worker): signals do not come here
         yield lambda: False
         return
+    ended = False
     try:
         yield lambda: asked
+    except SystemExit:
+        ended = True
+        raise
     finally:
-        signal.signal(signal.SIGTERM, earlier)
+        # The state is saved and the process ends: a repeated request must not cut that short.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN if ended else earlier)
 
 
 @contextlib.contextmanager

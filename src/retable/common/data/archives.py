@@ -1,11 +1,20 @@
 """Taking files out of archives without ever writing outside the folder that was named."""
 
+import lzma
 import subprocess
 import tarfile
 import zipfile
+import zlib
 from pathlib import Path, PurePosixPath
 
 from retable.common.errors import InputError
+
+# What the standard library raises for damaged archives; RuntimeError and NotImplementedError are
+# its words for an encrypted zip and for a compression that it does not know.
+_DAMAGE = (
+    *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError),
+    *(ValueError, RuntimeError, NotImplementedError),
+)
 
 
 def unpack(archive: Path, folder: Path) -> None:
@@ -23,8 +32,9 @@ def unpack(archive: Path, folder: Path) -> None:
             _unpack_zip(archive, folder)
         else:
             _unpack_tar(archive, folder)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
-        if isinstance(error, InputError):
+    except _DAMAGE as error:
+        # An OSError with a number is the machine's fault (a full disk), not the archive's.
+        if isinstance(error, InputError) or getattr(error, "errno", None) is not None:
             raise
         raise InputError(f"{archive}: damaged or truncated archive: {error}") from None
 
@@ -48,6 +58,9 @@ def _unpack_zip(archive: Path, folder: Path) -> None:
 def _unpack_tar(archive: Path, folder: Path) -> None:
     with tarfile.open(archive) as file:
         members = file.getmembers()
+        # tarfile stops at the last member; the checksum of a compressed stream stands behind it.
+        while file.fileobj.read(1 << 20):
+            pass
         for member in members:
             _check_member(archive, member.name)
             if not (member.isfile() or member.isdir()):

