@@ -86,8 +86,14 @@ def _orders(ax: "Axes", frame: pd.DataFrame, datasets: tuple[str, ...], title: s
         handles.append(ax.plot([], [], ":", color="#555555")[0])
         labels.append("not yet asymptotic")
     ax.margins(y=0.12)
-    ax.legend(handles, labels, loc="lower right", fontsize=7)
-    ax.set_xlabel("step size h")
+    low, high = ax.get_ylim()
+    ax.set_ylim(low / 100, high)  # room for the legend
+    ax.legend(handles, labels, loc="lower right", ncols=2, fontsize=7)
+    # Step sizes are halved from one to the next: these are the ticks.
+    ticks = np.geomspace(h[0], h[1], 1 + round(np.log2(h[1] / h[0])))
+    ax.set_xticks(ticks, [f"{tick * 1e3:.3g}" for tick in ticks])
+    ax.set_xticks([], minor=True)
+    ax.set_xlabel("step size h (thousandths)")
     ax.set_ylabel("max distance to the iterates")
 
 
