@@ -124,7 +124,7 @@ def _shortcut(ax, rows: pd.DataFrame) -> None:
         ("robust", "state-dependent"): "plan, state-dependent radii",
     }
     # The last two lines lie on each other at 0: the wider markers go below.
-    sizes = (None, None, 9, 4)
+    sizes = (5, 5, 7, 3)
     for number, ((method, dataset), label) in enumerate(lines.items(), start=1):
         own = rows[(rows["method"] == method) & (rows["dataset"] == dataset)]
         _curve(ax, own, label, number, markersize=sizes[number - 1])
