@@ -124,7 +124,9 @@ def _curves(place: "Figure", history: pd.DataFrame, settings: FigureSettings) ->
                 )
         panel.set(title=title, xlabel="epoch", yscale="log")
     panels[0].set_ylabel("metric (0 = collapsed)")
-    place.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    handles, names = panels[0].get_legend_handles_labels()
+    # Long enough to tell dashed lines from full ones.
+    place.legend(handles, names, loc="outside lower center", ncols=4, handlelength=4)
 
 
 def _decoders(place: "Figure", evaluated: pd.DataFrame, settings: FigureSettings) -> None:
