@@ -17,7 +17,6 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check workflow/Snakefile rules
-	$(BIN)/lint-imports
 	$(BIN)/snakemake --lint
 
 # Copies what a laptop run made to published/, where visitors and `git diff` see it.
