@@ -9,7 +9,7 @@ comments and docstrings do not enter. Third-party code is pinned by the lock fil
 import ast
 import hashlib
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 PACKAGE = "retable"
@@ -50,7 +50,7 @@ def fingerprint(module: str, source: Path, scripts: Iterable[Path] = ()) -> str:
     return digest.hexdigest()[:16]
 
 
-@lru_cache
+@cache
 def first_party_imports(module: str, source: Path) -> frozenset[str]:
     """All first-party modules that run when `module` is imported or its functions are called."""
     seen: set[str] = set()
@@ -103,12 +103,12 @@ def _package_data(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-@lru_cache
+@cache
 def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_bytes(), filename=str(path))
 
 
-@lru_cache
+@cache
 def _meaning(path: Path) -> bytes:
     """The syntax tree as text, without docstrings, comments and positions."""
     tree = ast.parse(path.read_bytes(), filename=str(path))
@@ -125,8 +125,13 @@ def _meaning(path: Path) -> bytes:
     return ast.dump(tree, annotate_fields=False).encode()
 
 
-def _imports(path: Path, name: str, source: Path) -> Iterator[str]:
-    """First-party modules that one file imports by itself."""
+@cache
+def _imports(path: Path, name: str, source: Path) -> tuple[str, ...]:
+    """First-party modules that one file imports by itself; each file is walked once."""
+    return tuple(_find_imports(path, name, source))
+
+
+def _find_imports(path: Path, name: str, source: Path) -> Iterator[str]:
     is_package = path.name == "__init__.py"
     for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Import):
