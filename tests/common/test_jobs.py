@@ -32,6 +32,13 @@ def called():
     with (folder / "calls").open("a") as file:
         file.write("x")
 
+
+def wait_until(condition):
+    until = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
 """
 TAIL = """
 values = dict(
@@ -102,6 +109,12 @@ class Runner:
     def wait_for(self, path: Path) -> None:
         until = time.monotonic() + 30
         while not path.exists():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+
+    def wait_for_log(self, text: str) -> None:
+        until = time.monotonic() + 30
+        while text not in self.log:
             assert time.monotonic() < until
             time.sleep(0.01)
 
@@ -267,8 +280,9 @@ def train(data: Path, out: Path):
     with (folder / "times").open("a") as file:
         file.write(f"{time.monotonic()} ")
     out.write_text("data done")
-    (folder / "calls").touch()
-    time.sleep(1)
+    if not (folder / "calls").exists():
+        (folder / "calls").touch()
+        wait_until(lambda: (folder / "second").exists())
     assert out.read_text() == "data done"
     with (folder / "times").open("a") as file:
         file.write(f"{time.monotonic()} ")
@@ -276,6 +290,8 @@ def train(data: Path, out: Path):
     first = job.start(code)
     job.wait_for(job.folder / "calls")
     second = job.start(code)
+    job.wait_for_log("an earlier attempt of this job still runs; waiting for its end")
+    (job.folder / "second").touch()
     assert (first.wait(30), second.wait(30)) == (0, 0)
     times = [float(text) for text in (job.folder / "times").read_text().split()]
     assert times == sorted(times)
@@ -293,7 +309,7 @@ def train(data: Path, out: Path):
     orphan = job.start(code)
     job.wait_for(job.folder / "calls")
     waiting = job.start(GOOD)
-    time.sleep(0.8)
+    job.wait_for_log("an earlier attempt of this job still runs")
     assert waiting.poll() is None
     orphan.kill()
     orphan.wait()

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -155,6 +156,21 @@ def kill_group(process: subprocess.Popen[str]) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+@contextlib.contextmanager
+def resting(run: subprocess.Popen[str]) -> Iterator[None]:
+    """The jobs of a run stand still meanwhile, so that what is tested does not hang on speed."""
+    jobs = psutil.Process(run.pid).children(recursive=True)
+    for job in jobs:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            job.suspend()
+    try:
+        yield
+    finally:
+        for job in jobs:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                job.resume()
 
 
 def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> None:

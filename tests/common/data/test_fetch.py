@@ -92,7 +92,7 @@ class Server:
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr(fetch, "SECONDS_OF_SILENCE", 0.6)
+    monkeypatch.setattr(fetch, "SECONDS_OF_SILENCE", 2.0)
     monkeypatch.setenv("NO_PROXY", "*")
     running = Server()
     running.files["right.npz"] = npz(RIGHT, tmp_path)
