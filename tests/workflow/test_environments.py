@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from retable.common.data.catalogue import KINDS
 from retable.common.fingerprint import first_party_imports, module_path, third_party_imports
 
 from .conftest import ROOT
@@ -16,6 +17,7 @@ SOURCE = ROOT / "src"
 RULE_FILES = sorted((ROOT / "rules").glob("*.smk"))
 # Distributions whose name is not that of their module.
 DISTRIBUTIONS = {
+    "Bio": "biopython",
     "yaml": "pyyaml",
     "PIL": "pillow",
     "sklearn": "scikit-learn",
@@ -47,14 +49,19 @@ def rules():
     for file in RULE_FILES:
         for block in re.split(r"^\s*rule\b", file.read_text(), flags=re.MULTILINE)[1:]:
             name = block.split(":")[0].strip() or "data"
-            runs = re.search(r'\*\*step\(\s*"(\w+)",\s*"([\w:]+)"', block)
-            if "script:" in block:
-                conda = re.search(r'conda:\s+"([^"]+)"', block)
+            runs = re.search(r'\*\*step\(\s*"(\w+)",\s*"?([\w:]+)"?', block)
+            if "script:" not in block:
+                continue
+            conda = re.search(r'conda:\s+"([^"]+)"', block)
+            steps = [runs and runs[2].split(":")[0]]
+            if steps == ["kind"]:  # the rules of the shared data sets are made in a loop
+                steps = list(KINDS)
+            for step in steps:
                 yield pytest.param(
                     file,
                     conda and conda[1],
-                    runs and f"retable.{runs[1]}.steps.{runs[2].split(':')[0]}",
-                    id=f"{file.stem}-{name}",
+                    step and f"retable.{runs[1]}.steps.{step}",
+                    id=f"{file.stem}-{step if name == 'data' else name}",
                 )
 
 

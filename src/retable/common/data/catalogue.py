@@ -1,14 +1,19 @@
-"""The shared data sets by name, as in `results/data/<name>.npz`."""
+"""The shared data sets, by name as in `results/data/<name>.npz` and by the step that makes them."""
 
 from retable.common.data.fetch import Dataset
-from retable.common.data.images import CIFAR10, FASHION_MNIST, MNIST
-from retable.common.data.movielens import MOVIELENS_1M, MOVIELENS_20M, MOVIELENS_100K
-from retable.common.data.ratings import AMAZON_BOOKS
+from retable.common.data.images import IMAGES
+from retable.common.data.molecules import MOLECULES
+from retable.common.data.movielens import MOVIELENS
+from retable.common.data.proteins import PROTEINS
+from retable.common.data.ratings import RATINGS
 
+# A step of its own for each kind: a data set that is new makes none of another kind again.
+KINDS: dict[str, tuple[Dataset, ...]] = {
+    "images": IMAGES,
+    "ratings": (*MOVIELENS, *RATINGS),
+    "molecules": MOLECULES,
+    "proteins": PROTEINS,
+}
 DATASETS: dict[str, Dataset] = {
-    dataset.name: dataset
-    for dataset in (
-        *(MNIST, FASHION_MNIST, CIFAR10),
-        *(MOVIELENS_100K, MOVIELENS_1M, MOVIELENS_20M, AMAZON_BOOKS),
-    )
+    dataset.name: dataset for datasets in KINDS.values() for dataset in datasets
 }

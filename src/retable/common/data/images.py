@@ -171,3 +171,5 @@ CIFAR10 = Dataset(
     licence="no explicit licence; research use",
     sha256="6bf90f5178eadb6e647dcbcd65af9fc969f1e4c559a54cbed41d483e057dfd25",
 )
+
+IMAGES = (MNIST, FASHION_MNIST, CIFAR10)

@@ -167,3 +167,5 @@ MOVIELENS_20M = Dataset(
     read=read_20m,
     licence="GroupLens: research use, no redistribution",
 )
+
+MOVIELENS = (MOVIELENS_100K, MOVIELENS_1M, MOVIELENS_20M)

@@ -84,3 +84,5 @@ AMAZON_BOOKS = Dataset(
     read=read_amazon_books,
     licence="research use",
 )
+
+RATINGS = (AMAZON_BOOKS,)
