@@ -25,7 +25,8 @@ DISTRIBUTIONS = {
     "mpl_toolkits": "matplotlib",
 }
 # Imported by a module that every job loads, but used by jobs that train alone.
-ONLY_IN_TRAINING = "retable.common.checkpoints"
+CHECKPOINTS = "retable.common.checkpoints"
+ONLY_IN_TRAINING = {CHECKPOINTS, "retable.common.processes"}
 
 
 def pins(lines):
@@ -73,8 +74,8 @@ def test_a_rule_has_an_environment_that_holds_what_it_imports(file, conda, modul
     assert module, "the rule runs no step"
     own = first_party_imports(module, SOURCE)
     every_job = first_party_imports("retable.common.jobs", SOURCE)
-    if ONLY_IN_TRAINING not in own:
-        every_job -= {ONLY_IN_TRAINING}
+    if CHECKPOINTS not in own:
+        every_job -= ONLY_IN_TRAINING
     needed = set()
     for name in own | every_job:
         needed |= direct_third_party(name)

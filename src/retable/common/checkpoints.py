@@ -4,7 +4,6 @@ import hashlib
 import io
 import logging
 import pickle
-import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -75,10 +74,6 @@ class Checkpoints:
             return None
         logger.info("going on from the checkpoint %s", path)
         return found["state"]
-
-    def remove(self) -> None:
-        """Remove all of the job's checkpoints: its outputs are in place."""
-        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.pt"

@@ -17,7 +17,9 @@ import logging
 import os
 import random
 import resource
+import shutil
 import sys
+import tempfile
 import time
 import types
 import typing
@@ -33,6 +35,7 @@ from retable.common import environment
 from retable.common.checkpoints import Checkpoints
 from retable.common.errors import InputError
 from retable.common.files import move_into_place, partial_path, remove_partial, sha256_of_file
+from retable.common.processes import announced, count_processes, launch, rank
 from retable.common.seeds import Seeds
 
 logger = logging.getLogger("retable")
@@ -58,11 +61,17 @@ class Job:
     step: str
     threads: int = 1
     reserved: int = 1
+    processes: int = 1
     others: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         return self.log.stem
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where this job keeps its checkpoints until it has ended well."""
+        return self.beside("checkpoints") / self.name
 
     def beside(self, folder: str) -> Path:
         """A folder for this kind of job: locks, costs, checkpoints."""
@@ -79,12 +88,22 @@ class Job:
         return digest.hexdigest()
 
 
-def run(job: Job, load: Callable[[], Callable[..., None]]) -> int:
+@dataclass(frozen=True)
+class _Share:
+    """What one of several processes of a job is told: the job, and where its outputs grow."""
+
+    job: Job
+    parts: Mapping[str, Path]
+
+
+def run(job: Job, load: Callable[[], Callable[..., None]], command: Sequence[str] = ()) -> int:
     """Run a job from start to end; return its exit status and leave the reason in its log.
 
     Args:
-        job: what to run on.
+        job: what to run on. With more than one process, each of them runs the step; the training
+            loop shares the batches among them, and the first one's outputs are kept.
         load: imports and returns the step's function; called after threads and seeds are set.
+        command: runs `run_share` with the file that is added to it; for several processes.
 
     Returns:
         0 when all outputs are in place; 143 when it was asked to stop and left a checkpoint;
@@ -93,12 +112,23 @@ def run(job: Job, load: Callable[[], Callable[..., None]]) -> int:
     started = time.monotonic()
     _log_to(job.log)
     status = "failed"
-    with _only_attempt(job):
+    with _only_attempt(job) as lock:
         try:
             _refuse_in_vain(job)
-            _seed(job)
-            with _torch_prepared(job):
-                _call(load(), job)
+            parts = {name: partial_path(path) for name, path in job.outputs.items()}
+            for path in job.outputs.values():
+                path.parent.mkdir(parents=True, exist_ok=True)
+            processes = count_processes(job.processes)
+            if processes > 1:
+                description = TypeAdapter(_Share).dump_json(_Share(job, parts))
+                if launch(command, description, processes, lock) != 0:
+                    # The process that failed has said why.
+                    return EXIT_FAILED
+            else:
+                _seed(job)
+                with _torch_prepared(job):
+                    _call(load(), job, parts)
+            _finish(job, parts)
             status = "done"
             return 0
         except InputError as error:
@@ -116,6 +146,34 @@ def run(job: Job, load: Callable[[], Callable[..., None]]) -> int:
     return EXIT_FAILED
 
 
+def run_share(file: Path, load: Callable[[], Callable[..., None]]) -> int:
+    """Be one of the processes of a job: run its step; return the exit status.
+
+    `file` is what `run` wrote for its processes. What others than the first one write is dropped.
+    """
+    share = TypeAdapter(_Share).validate_json(file.read_bytes())
+    job, parts = share.job, share.parts
+    _log_to(job.log)
+    first = rank() == 0
+    if not first:
+        logging.getLogger().setLevel(logging.WARNING)
+    with announced(file), tempfile.TemporaryDirectory() as scratch:
+        if not first:
+            parts = {name: Path(scratch) / f"{name}{p.suffix}" for name, p in parts.items()}
+        try:
+            _seed(job)
+            with _torch_prepared(job):
+                _call(load(), job, parts)
+            return 0
+        except InputError as error:
+            _fail(job, str(error), repeat_in_vain=True)
+        except SystemExit as stop:
+            return stop.code if isinstance(stop.code, int) else EXIT_FAILED
+        except Exception as error:
+            _fail(job, f"process {rank()}: {type(error).__name__}: {error}")
+    return EXIT_FAILED
+
+
 def _place(job: Job, error: OSError) -> str:
     """The file that an error names, else the output that was being written."""
     if error.filename is None:
@@ -130,26 +188,19 @@ def _place(job: Job, error: OSError) -> str:
     return f"{error.filename}: "
 
 
-def _call(function: Callable[..., None], job: Job) -> None:
+def _call(function: Callable[..., None], job: Job, parts: Mapping[str, Path]) -> None:
     parameters = inspect.signature(function).parameters
     annotations = typing.get_type_hints(function)
-    parts = {name: partial_path(path) for name, path in job.outputs.items()}
-    for path in job.outputs.values():
-        path.parent.mkdir(parents=True, exist_ok=True)
     given: dict[str, Any] = {**job.inputs, **parts, **job.others}
-    checkpoints = None
     for name in parameters:
         if name in given:
             continue
         if name == "settings":
             given[name] = _settings(job, annotations[name])
         elif name == "checkpoints":
-            checkpoints = Checkpoints(
-                job.beside("checkpoints") / job.name,
-                identity=job.identity(),
-                seconds=environment.checkpoint_seconds(),
+            given[name] = Checkpoints(
+                job.checkpoints, job.identity(), environment.checkpoint_seconds()
             )
-            given[name] = checkpoints
         elif name in job.wildcards:
             given[name] = _convert(name, job.wildcards[name], annotations.get(name, str))
         elif parameters[name].default is inspect.Parameter.empty:
@@ -161,10 +212,12 @@ def _call(function: Callable[..., None], job: Job) -> None:
     for name, part in parts.items():
         if not part.exists():
             raise RuntimeError(f"{job.step} did not write its output '{name}'")
+
+
+def _finish(job: Job, parts: Mapping[str, Path]) -> None:
     for name, part in parts.items():
         move_into_place(part, job.outputs[name])
-    if checkpoints is not None:
-        checkpoints.remove()
+    shutil.rmtree(job.checkpoints, ignore_errors=True)
 
 
 def _settings(job: Job, annotation: Any) -> Any:
@@ -205,8 +258,11 @@ def _log_to(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _only_attempt(job: Job) -> Iterator[None]:
-    """Wait for an attempt of the same job that outlived its Snakemake, then keep others out."""
+def _only_attempt(job: Job) -> Iterator[int]:
+    """Wait for an attempt of the same job that outlived its Snakemake, then keep others out.
+
+    Yields the file descriptor that holds the lock.
+    """
     path = job.beside("locks") / f"{job.name}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as lock:
@@ -217,7 +273,7 @@ def _only_attempt(job: Job) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX)
         for output in job.outputs.values():
             remove_partial(output)
-        yield
+        yield lock.fileno()
 
 
 def _marker(job: Job) -> Path:

@@ -86,7 +86,7 @@ def train(
         after_epoch: called with the number of epochs done (from 1); what it returns joins the
             epoch's row of the history. The model may be put into evaluation mode there.
         best: name of a metric in the history's rows; the weights after the epoch where it is
-            largest are kept (the first of equals).
+            largest are kept (the first of equals). ValueError where the first row lacks it.
         checkpoints: where to save the state; None trains without.
         name: tells apart the training runs of one job (a job with three seeds has three).
         mixed_precision: as accelerate names it.
@@ -223,6 +223,8 @@ class _Loop:
             }
         trained = self.trained
         if best is not None:
+            if best not in row:
+                raise ValueError(f"{self.name}: best: there is no '{best}' among {', '.join(row)}")
             earlier = [past[best] for past in trained.history]
             if not earlier or row[best] > max(earlier):
                 trained.best_epoch = self.epoch + 1
