@@ -8,7 +8,12 @@ from retable.common.seeds import PATTERN as SEEDS_PATTERN
 # Snakemake tells the targets only after this file: the command line is looked at instead, so that
 # a misspelt scale or paper is one clear line.
 try:
-    project = Project(CODE, config, sys.argv[1:] if workflow.is_main_process else ())
+    project = Project(
+        CODE,
+        config,
+        sys.argv[1:] if workflow.is_main_process else (),
+        fingerprints=CODE / "fingerprints.json",
+    )
 except InputError as error:
     sys.exit(f"retable: {error}")
 if workflow.is_main_process:
@@ -17,8 +22,6 @@ if workflow.is_main_process:
 STEP = project.script
 step = project.step
 compute = project.compute
-# Jobs that measure time ask for all cores, so that nothing runs beside them.
-ALL_CORES = workflow.cores or 1
 # Tables beyond `table_<paper>.csv`, by paper: each paper's rules add their own.
 EXTRA_TABLES = {}
 SUMMARY = ("claims.csv", "claims_checks.csv", "costs.csv")
@@ -35,6 +38,11 @@ wildcard_constraints:
 def dataset_file(name):
     """The prepared arrays of a shared data set, as an input of a rule."""
     return f"results/data/{name}.npz"
+
+
+def all_cores(wildcards):
+    """For jobs that measure time: nothing runs beside them (at smoke scale no time counts)."""
+    return 1 if wildcards.scale == "smoke" else workflow.cores or 1
 
 
 def scale_files(scale):

@@ -190,7 +190,7 @@ rule deepwalk_scaling:
         "results/{scale}/deepwalk/benchmarks/scaling_{dataset}_seeds{seeds}.tsv"
     conda:
         "../envs/numpy.yaml"
-    threads: ALL_CORES
+    threads: all_cores
     resources:
         **compute("deepwalk", "scaling"),
     params:

@@ -128,7 +128,7 @@ rule hstu_speed:
         "results/{scale}/hstu/benchmarks/speed.tsv"
     conda:
         "../envs/torch.yaml"
-    threads: ALL_CORES
+    threads: all_cores
     resources:
         **compute("hstu", "speed"),
     params:

@@ -126,7 +126,7 @@ rule mlabnc_speed:
         "results/{scale}/mlabnc/logs/speed.log",
     conda:
         "../envs/torch.yaml"
-    threads: ALL_CORES
+    threads: all_cores
     resources:
         **compute("mlabnc", "speed"),
     params:

@@ -33,7 +33,7 @@ rule robustmg_speed:
         "results/{scale}/robustmg/logs/speed.log",
     conda:
         "../envs/numpy.yaml"
-    threads: ALL_CORES
+    threads: all_cores
     resources:
         **compute("robustmg", "speed"),
     params:

@@ -4,11 +4,12 @@ Reads the code and the configuration from one folder (a run's own copy of them);
 heavy, so that building the graph of jobs stays fast.
 """
 
+import json
 import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from retable.common.configuration import (
 )
 from retable.common.data.catalogue import DATASETS
 from retable.common.errors import InputError
+from retable.common.files import whole
 from retable.common.fingerprint import fingerprint
 from retable.common.seedfile import read_seed_file
 from retable.common.seeds import group_seeds
@@ -46,8 +48,16 @@ class Project:
         papers: ids of the papers asked for, in alphabetical order.
     """
 
-    def __init__(self, root: Path, config: Mapping[str, Any], targets: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        root: Path,
+        config: Mapping[str, Any],
+        targets: Iterable[str] = (),
+        fingerprints: Path | None = None,
+    ) -> None:
+        """`fingerprints` keeps those of code that never changes: a run's own copy."""
         self.root = root
+        self._store = fingerprints
         self.config = load_project(config)
         self.papers = selected_papers(self.config, root)
         for name in self.config.data:
@@ -118,9 +128,20 @@ class Project:
             params["settings"] = self._settings(paper, module, part)
         return params
 
-    @lru_cache  # noqa: B019
+    @cached_property
+    def _known_fingerprints(self) -> dict[str, str]:
+        if self._store is None or not self._store.exists():
+            return {}
+        return json.loads(self._store.read_text(encoding="utf-8"))
+
     def _fingerprint(self, module: str) -> str:
-        return fingerprint(module, self.root / "src", [Path(self.script)])
+        known = self._known_fingerprints
+        if module not in known:
+            known[module] = fingerprint(module, self.root / "src", [Path(self.script)])
+            if self._store is not None:
+                with whole(self._store) as part:
+                    part.write_text(json.dumps(known), encoding="utf-8")
+        return known[module]
 
     def _settings(self, paper: str, step: str, part: str) -> Callable[[Any], str]:
         def settings(wildcards: Any) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy.special import stdtrit
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def t_interval(values: Sequence[float] | np.ndarray, level: float = 0.95) -> Int
     mean = float(sample.mean())
     if n == 1:
         return Interval(mean, float("nan"), float("nan"), 1)
-    half = float(stats.t.ppf((1 + level) / 2, n - 1) * sample.std(ddof=1) / np.sqrt(n))
+    half = float(stdtrit(n - 1, (1 + level) / 2) * sample.std(ddof=1) / np.sqrt(n))
     return Interval(mean, mean - half, mean + half, n)
 
 
@@ -67,9 +67,11 @@ def bootstrap_mean(
 
 def slope_interval(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Interval:
     """Slope of the least-squares line of y on x and its t interval; needs >= 3 points."""
+    from scipy.stats import linregress
+
     x, y = np.asarray(x, float), np.asarray(y, float)
     if x.shape != y.shape or x.ndim != 1 or x.size < 3:
         raise ValueError(f"slope_interval: needs >= 3 points, got shapes {x.shape} and {y.shape}")
-    fit = stats.linregress(x, y)
-    half = float(stats.t.ppf((1 + level) / 2, x.size - 2) * fit.stderr)
+    fit = linregress(x, y)
+    half = float(stdtrit(x.size - 2, (1 + level) / 2) * fit.stderr)
     return Interval(float(fit.slope), float(fit.slope) - half, float(fit.slope) + half, x.size)

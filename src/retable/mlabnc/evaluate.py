@@ -2,7 +2,6 @@
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.metrics import f1_score, jaccard_score
 
 from retable.mlabnc.label_sets import as_matrix, as_numpy, check_targets
 
@@ -20,6 +19,8 @@ def soft_iou(logits, targets) -> float:
 
 def set_iou(predicted, targets) -> float:
     """Mean Jaccard index of predicted and true label sets, |A and B| / |A or B|."""
+    from sklearn.metrics import jaccard_score
+
     predicted, targets = _check_predicted(predicted, targets)
     return float(jaccard_score(targets, predicted, average="samples"))
 
@@ -32,6 +33,8 @@ def exact_match(predicted, targets) -> float:
 
 def micro_f1(predicted, targets) -> float:
     """F1 of all (sample, label) decisions pooled; 0 when no prediction hits."""
+    from sklearn.metrics import f1_score
+
     predicted, targets = _check_predicted(predicted, targets)
     return float(f1_score(targets, predicted, average="micro", zero_division=0.0))
 
@@ -41,6 +44,8 @@ def multiplicity_f1(predicted, targets) -> float:
 
     1 when neither prediction nor truth has a sample with several labels.
     """
+    from sklearn.metrics import f1_score
+
     predicted, targets = _check_predicted(predicted, targets)
     several = predicted.sum(axis=1) > 1
     return float(f1_score(targets.sum(axis=1) > 1, several, zero_division=1.0))

@@ -14,9 +14,10 @@ from retable.mlabnc.config import EvaluateSettings
 from retable.mlabnc.data import MLabArrays
 from retable.mlabnc.decode import OneNearestLabelSet, threshold_decode, tune_threshold
 from retable.mlabnc.evaluate import exact_match, micro_f1, multiplicity_f1, set_iou, soft_iou
-from retable.mlabnc.files import load_network, load_prepared
 from retable.mlabnc.metrics import group_angle_ratio, label_set_means, nc_metrics, tag_average
 from retable.mlabnc.models import count_trainable
+from retable.mlabnc.networks import load_network
+from retable.mlabnc.prepared import load_prepared
 from retable.mlabnc.train import Normalise, outputs
 
 _SET_METRICS = (exact_match, set_iou, micro_f1, multiplicity_f1)

@@ -15,7 +15,7 @@ from retable.mlabnc.data import (
     split_sources,
     svhn_label_sets,
 )
-from retable.mlabnc.files import save_prepared
+from retable.mlabnc.prepared import save_prepared
 
 
 def prepare(

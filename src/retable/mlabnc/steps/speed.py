@@ -8,7 +8,8 @@ import numpy as np
 from retable.common.metrics import write_metrics
 from retable.common.training import train
 from retable.mlabnc.config import SpeedSettings
-from retable.mlabnc.files import load_network, load_prepared
+from retable.mlabnc.networks import load_network
+from retable.mlabnc.prepared import load_prepared
 from retable.mlabnc.train import batches, objective, sgd
 
 

@@ -7,7 +7,8 @@ import torch
 from retable.common.checkpoints import Checkpoints
 from retable.common.metrics import write_metrics
 from retable.mlabnc.config import TrainSettings
-from retable.mlabnc.files import load_prepared, new_network, save_network
+from retable.mlabnc.networks import new_network, save_network
+from retable.mlabnc.prepared import load_prepared
 from retable.mlabnc.train import fit
 
 
