@@ -183,6 +183,18 @@ def draw(
     return hard + soft - soft.detach()
 
 
+def _over_points(
+    interaction: Interaction, head: nn.Module, batch: GraphBatch, atoms: Tensor, whole: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Probabilities (B, 40) of attachment points and their states (B, 40, m), 0 on padding."""
+    # Points stand first in their row: nothing is computed for columns that are all padding.
+    used = int(batch.mask.sum(1).max())
+    padding = MAX_POINTS - used
+    states = interaction.over_rows(atoms[batch.points[:, :used]], whole)
+    probabilities = masked_probabilities(head(states).squeeze(-1), batch.mask[:, :used])
+    return functional.pad(probabilities, (0, padding)), functional.pad(states, (0, 0, 0, padding))
+
+
 class Policy(nn.Module):
     """pi(a1, a2, a3 | s) = pi1(a1 | s) pi2(a2 | s, a1) pi3(a3 | a2)."""
 
@@ -198,8 +210,7 @@ class Policy(nn.Module):
 
     def points(self, batch: GraphBatch, atoms: Tensor, whole: Tensor) -> tuple[Tensor, Tensor]:
         """pi1 (B, 40) and the state of each attachment point z1 (B, 40, m)."""
-        z1 = self.f1.over_rows(atoms[batch.points], whole)
-        return masked_probabilities(self.head1(z1).squeeze(-1), batch.mask), z1
+        return _over_points(self.f1, self.head1, batch, atoms, whole)
 
     def bag(self, fragments: FragmentBatch) -> Tensor:
         """What pi2 needs of the fragments, made once a state of the parameters."""
@@ -211,12 +222,11 @@ class Policy(nn.Module):
 
     def fragment_points(self, batch: GraphBatch, atoms: Tensor, whole: Tensor) -> Tensor:
         """pi3 (S, 40) of the fragments in `batch`."""
-        z3 = self.f3.over_rows(atoms[batch.points], whole)
-        return masked_probabilities(self.head3(z3).squeeze(-1), batch.mask)
+        return _over_points(self.f3, self.head3, batch, atoms, whole)[0]
 
 
 class Critic(nn.Module):
-    """Q(s, a) from [graph 2m, pi1 (40), fragment m, pi3 (40)], one hidden layer of half the size."""
+    """Q(s, a) from [graph 2m, pi1 (40), fragment m, pi3 (40)]; one hidden layer, half as wide."""
 
     def __init__(self, width: int):
         super().__init__()
@@ -248,7 +258,7 @@ class Critic(nn.Module):
         graph, first, fragment, last = self.hidden.weight.split(self._parts, dim=1)
         state = whole @ graph.T + pi1 @ first.T
         action = self._embed(fragments.bits, fragments.offsets) @ fragment.T + pi3 @ last.T
-        hidden = torch.relu(state[:, None] + action[None])
+        hidden = torch.relu_(state[:, None] + action[None])
         return self.out(hidden).squeeze(-1)
 
 

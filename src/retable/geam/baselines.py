@@ -1,6 +1,7 @@
 """Baselines with the same oracle budget: Graph GA, REINVENT, and a random library."""
 
 import copy
+import heapq
 import json
 import logging
 import math
@@ -8,7 +9,6 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import heapq
 import numpy as np
 import pandas as pd
 import torch
@@ -182,7 +182,7 @@ class SmilesLSTM(nn.Module):
         """Read what `save` wrote."""
         with safe_open(path, framework="pt") as file:
             tokens = json.loads(file.metadata()["tokens"])
-            weights = {name: file.get_tensor(name) for name in file.keys()}
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         model = cls(tokens, weights["embed.weight"].shape[1], weights["lstm.weight_hh_l0"].shape[1])
         model.load_state_dict(weights)
         return model

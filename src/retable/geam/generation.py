@@ -308,7 +308,8 @@ class _Run:
             "episode_length": _mean(lengths),
             "fragment_atoms": _mean(assembly.fragment_atoms) if assembly is not None else math.nan,
             "vocabulary": len(fragments),
-            "new_fragments": sum(f not in self._initial for f in fragments) / max(1, len(fragments)),
+            "new_fragments": sum(f not in self._initial for f in fragments)
+            / max(1, len(fragments)),
         }
         if assembly is not None:
             assembly.entropies, assembly.fragment_atoms = [], []
@@ -357,8 +358,9 @@ def run_geam(
             no assembly and no `start`; an oracle's value outside [0, 1].
     """
     if config.budget < config.population:
-        raise ValueError(f"budget is {config.budget}; it must be at least the population's "
-                         f"{config.population}")
+        raise ValueError(
+            f"budget is {config.budget}; it must be at least the population's {config.population}"
+        )
     if config.assembly != "none" and not len(vocabulary.fragments):
         raise ValueError("the vocabulary is empty: nothing to assemble from")
     updates = config.dynamic and config.modification and config.assembly != "none"
