@@ -1,0 +1,155 @@
+"""The library of molecules with its fragments, as arrays and as graphs."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from retable.common.data.arrays import load_arrays, save_arrays
+from retable.common.errors import InputError
+from retable.geam.fragments import MolGraph
+
+
+@dataclass(frozen=True)
+class Library:
+    """Molecules that are labelled, and those that other methods need.
+
+    Attributes:
+        smiles: the library, canonical.
+        graphs: one a molecule; None where it has no BRICS bond.
+        test: molecules beside the library.
+        prior: molecules for a language model.
+        known: scores that the data set itself has, by task; NaN where it has none.
+    """
+
+    smiles: tuple[str, ...]
+    graphs: tuple[MolGraph | None, ...]
+    test: tuple[str, ...]
+    prior: tuple[str, ...]
+    known: dict[str, np.ndarray]
+
+    def labelled(self, y: np.ndarray) -> tuple[list[MolGraph], np.ndarray]:
+        """The graphs of molecules with a label and fragments, and their labels."""
+        rows = [k for k, g in enumerate(self.graphs) if g is not None and not np.isnan(y[k])]
+        return [self.graphs[k] for k in rows], y[rows]
+
+    def save(self, path: Path) -> None:
+        """Write as plain arrays: the graphs' concatenated, with how many atoms each has."""
+        graphs = [graph for graph in self.graphs if graph is not None]
+        names = sorted({fragment for graph in graphs for fragment in graph.fragments})
+        number = {name: k for k, name in enumerate(names)}
+        fragments = [number[fragment] for graph in graphs for fragment in graph.fragments]
+        arrays = {
+            "smiles": np.array(self.smiles, dtype=str),
+            "cut": np.array([graph is not None for graph in self.graphs]),
+            "test": np.array(self.test, dtype=str),
+            "prior": np.array(self.prior, dtype=str),
+            "fragment_names": np.array(names, dtype=str),
+            "fragments": np.array(fragments, np.int32),
+            "fragment_counts": np.array([len(graph.fragments) for graph in graphs], np.int32),
+            "atom_counts": np.array([len(graph.x) for graph in graphs], np.int32),
+            "edge_counts": np.array([graph.edge_index.shape[1] for graph in graphs], np.int32),
+            "x": np.concatenate([graph.x for graph in graphs]).astype(np.uint8),
+            "edge_index": np.concatenate([graph.edge_index for graph in graphs], axis=1),
+            "edge_attr": np.concatenate([graph.edge_attr for graph in graphs]).astype(np.uint8),
+            "node2frag": np.concatenate([graph.node2frag for graph in graphs]),
+        }
+        known = {f"known_{task}": y for task, y in self.known.items()}
+        save_arrays(path, arrays | known)
+
+    @classmethod
+    def load(cls, path: Path) -> "Library":
+        """Read what `save` wrote."""
+        a = load_arrays(path)
+        names = a["fragment_names"].tolist()
+        atoms = np.cumsum(a["atom_counts"])[:-1]
+        edges = np.cumsum(a["edge_counts"])[:-1]
+        counts = np.cumsum(a["fragment_counts"])[:-1]
+        smiles = a["smiles"].tolist()
+        parts = zip(
+            [text for text, cut in zip(smiles, a["cut"], strict=True) if cut],
+            np.split(a["x"].astype(np.float32), atoms),
+            np.split(a["edge_index"], edges, axis=1),
+            np.split(a["edge_attr"].astype(np.float32), edges),
+            np.split(a["node2frag"], atoms),
+            [tuple(names[k] for k in part) for part in np.split(a["fragments"], counts)],
+            strict=True,
+        )
+        graphs = iter([MolGraph(*part) for part in parts])
+        known = {key.removeprefix("known_"): y for key, y in a.items() if key.startswith("known_")}
+        return cls(
+            tuple(smiles),
+            tuple(next(graphs) if cut else None for cut in a["cut"]),
+            tuple(a["test"].tolist()),
+            tuple(a["prior"].tolist()),
+            known,
+        )
+
+
+def read_column(content: bytes, name: str, column: str) -> list[str]:
+    """One column of a CSV file.
+
+    Raises:
+        InputError: no such column, or a row that ends before it.
+    """
+    reader = csv.DictReader(io.StringIO(content.decode("utf-8")))
+    if column not in (reader.fieldnames or ()):
+        raise InputError(f"{name}: no column {column!r}; it has {reader.fieldnames}")
+    values = []
+    for record, row in enumerate(reader, start=1):
+        if row[column] is None:
+            raise InputError(f"{name}: record {record} has no {column!r}")
+        values.append(row[column].strip())
+    return values
+
+
+def zinc_known(content: bytes, name: str, rows: Sequence[int]) -> dict[str, np.ndarray]:
+    """The scores that the official ZINC250k file has: docking targets and MPO tasks.
+
+    Docking columns hold -DS in kcal/mol or DS (they are read by their absolute value; the official
+    file marks a failed docking by 99.9, which becomes 0); the property is
+    clip(-DS, 0, 20)/20 * QED * (10 - SA)/9 with the file's `qed` and `sa`.
+    """
+    header = content.split(b"\n", 1)[0].decode("utf-8").strip().split(",")
+
+    def numbers(column: str) -> np.ndarray:
+        text = read_column(content, name, column)
+        try:
+            return np.array([float(text[k]) for k in rows])
+        except ValueError as error:
+            raise InputError(f"{name}: column {column!r}: {error}") from None
+
+    qed, sa = numbers("qed"), numbers("sa")
+    known = {}
+    for target in ("parp1", "fa7", "5ht1b", "braf", "jak2"):
+        if target in header:
+            ds = numbers(target)
+            binding = np.where(ds == 99.9, 0.0, np.clip(np.abs(ds), 0, 20))
+            known[target] = binding / 20 * qed * (10 - sa) / 9
+    for column in header:
+        if column.endswith("_mpo"):
+            known[column.removesuffix("_mpo")] = numbers(column)
+    return known
+
+
+def zinc_split(content: bytes, name: str, count: int) -> np.ndarray:
+    """The rows of the training part: all but those of the official index file.
+
+    Raises:
+        InputError: no list of row numbers, or one beyond the file's end.
+    """
+    try:
+        valid = json.loads(content)
+    except ValueError as error:
+        raise InputError(f"{name}: no JSON: {error}") from None
+    valid = valid["valid_idxs"] if isinstance(valid, dict) and "valid_idxs" in valid else valid
+    if not isinstance(valid, list) or not all(str(k).isdigit() for k in valid):
+        raise InputError(f"{name}: must be a list of row numbers")
+    numbers = np.array([int(k) for k in valid], np.int64)
+    if len(numbers) and numbers.max() >= count:
+        raise InputError(f"{name}: row {numbers.max()} does not exist; there are {count}")
+    return np.setdiff1d(np.arange(count), numbers)
