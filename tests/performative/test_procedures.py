@@ -96,9 +96,9 @@ def test_directions_are_uniform():
 @pytest.mark.parametrize("estimate", [one_point_gradient, two_point_gradient])
 def test_estimates_refuse_a_width_of_zero(estimate):
     for delta in (0.0, -1.0, math.nan):
-        with pytest.raises(ValueError, match=f"delta must be > 0, found {delta}"):
+        with pytest.raises(ValueError, match=f"delta must be finite and > 0, found {delta}"):
             estimate(lambda x: x[0], np.zeros(1), delta, rng())
-    with pytest.raises(ValueError, match="d must be >= 1, found 0"):
+    with pytest.raises(ValueError, match="d must be a whole number >= 1, found 0"):
         unit_sphere(rng(), 0)
 
 
@@ -189,10 +189,14 @@ def test_learn_model_averages_the_last_half_of_its_iterates():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"steps": 0}, "steps must be >= 1, found 0"),
-        ({"n_kl": 0}, "n_kl must be >= 1, found 0"),
-        ({"delta": 0.0}, "delta must be > 0, found 0.0"),
-        ({"step_size": -1.0}, "step_size must be > 0, found -1.0"),
+        ({"steps": 0}, "steps must be a whole number >= 1, found 0"),
+        ({"n_kl": 0}, "n_kl must be a whole number >= 1, found 0"),
+        ({"steps": math.nan}, "steps must be a whole number >= 1, found nan"),
+        ({"n_kl": 2.5}, r"n_kl must be a whole number >= 1, found 2\.5"),
+        ({"target": ["a"]}, r"target must be an array of numbers, found \['a'\]"),
+        ({"delta": math.inf}, "delta must be finite and > 0, found inf"),
+        ({"delta": 0.0}, "delta must be finite and > 0, found 0.0"),
+        ({"step_size": -1.0}, "step_size must be finite and > 0, found -1.0"),
         ({"target": [0.95]}, r"target=\[0.95\] lies outside Box"),
         ({"target": [0.3, 0.3]}, r"target must have shape \(1,\), found \(2,\)"),
         ({"theta0": [0.99]}, r"theta0=\[0.99\] lies outside Box"),
@@ -256,15 +260,27 @@ def test_schedule_never_passes_its_budget(budget, n_kl):
 
 
 def test_schedule_refuses_bad_input():
-    with pytest.raises(ValueError, match=r"budget must be >= 1632 samples .*, found 1000"):
+    with pytest.raises(
+        ValueError, match=r"budget must be finite and >= 1632 samples .*, found 1000"
+    ):
         Schedule.from_budget(1000, 32, 1, 1)
-    with pytest.raises(ValueError, match="n_kl must be >= 1, found 0"):
+    with pytest.raises(ValueError, match="n_kl must be a whole number >= 1, found 0"):
         Schedule.from_budget(1000, 0, 1, 1)
-    with pytest.raises(ValueError, match="c_eta must be > 0, found 0"):
+    for budget in (-1000, math.nan, math.inf):
+        with pytest.raises(ValueError, match=f"budget must be finite and >= 1632.* {budget}"):
+            Schedule.from_budget(budget, 32, 1, 1)
+        with pytest.raises(ValueError, match=f"budget must be finite and >= 1632.* {budget}"):
+            optimize(BernoulliSquare(1), [0.3], budget=budget, n_kl=32, rng=rng())
+    for count in (1.5, math.nan):
+        with pytest.raises(ValueError, match=f"n_kl must be a whole number >= 1, found {count}"):
+            Schedule.from_budget(2**17, count, 1, 1)
+        with pytest.raises(ValueError, match=f"outer_steps must be a whole .* found {count}"):
+            Schedule(count, 8, 0.1, 0.1, 0.1, 0.1)
+    with pytest.raises(ValueError, match="c_eta must be finite and > 0, found 0"):
         Schedule.from_budget(2**17, 32, 1, 1, c_eta=0)
-    with pytest.raises(ValueError, match="outer_steps must be >= 1, found 0"):
+    with pytest.raises(ValueError, match="outer_steps must be a whole number >= 1, found 0"):
         Schedule(0, 1, 0.1, 0.1, 0.1, 0.1)
-    with pytest.raises(ValueError, match=r"delta must be > 0, found -0\.1"):
+    with pytest.raises(ValueError, match=r"delta must be finite and > 0, found -0\.1"):
         Schedule(1, 1, -0.1, 0.1, 0.1, 0.1)
 
 
@@ -371,10 +387,12 @@ def test_optimize_cuts_a_schedule_that_asks_for_too_much():
 def test_procedures_refuse_bad_input():
     env, schedule = BernoulliSquare(1), Schedule(1, 8, 0.1, 0.1, 0.1, 0.1)
     # One outer step with the first and the last costs 6·8 + 3 = 51 deployments.
-    with pytest.raises(ValueError, match=r"budget must be >= 204 samples \(51 .*\), found 203"):
+    with pytest.raises(
+        ValueError, match=r"budget must be finite and >= 204 samples \(51 .*\), found 203"
+    ):
         optimize(env, [0.3], budget=203, n_kl=4, schedule=schedule, rng=rng())
     assert optimize(env, [0.3], budget=204, n_kl=4, schedule=schedule, rng=rng()).log.n.sum() == 204
-    with pytest.raises(ValueError, match="n_kl must be >= 1, found 0"):
+    with pytest.raises(ValueError, match="n_kl must be a whole number >= 1, found 0"):
         optimize(env, [0.3], budget=10**4, n_kl=0, schedule=schedule, rng=rng())
     for method in (optimize, *BASELINES):
         options = {} if method is optimize else {"step": 1.0}
@@ -382,10 +400,12 @@ def test_procedures_refuse_bad_input():
             method(env, [0.01], budget=10**4, n_kl=8, rng=rng(), **options)
         with pytest.raises(ValueError, match=r"theta0 must have shape \(1,\), found \(2,\)"):
             method(env, [0.3, 0.3], budget=10**4, n_kl=8, rng=rng(), **options)
-        with pytest.raises(ValueError, match=r"budget must be >= \d+ samples .*, found 3"):
+        with pytest.raises(
+            ValueError, match=r"budget must be finite and >= \d+ samples .*, found 3"
+        ):
             method(env, [0.3], budget=3, n_kl=8, rng=rng(), **options)
     for method in BASELINES:
-        with pytest.raises(ValueError, match="step must be > 0, found 0"):
+        with pytest.raises(ValueError, match="step must be finite and > 0, found 0"):
             method(env, [0.3], budget=10**4, n_kl=8, rng=rng(), step=0)
 
 
@@ -492,6 +512,13 @@ def test_regret_by_hand():
         regret(Hand, env, charge="outer")
 
 
+def test_regret_of_nothing_is_empty():
+    env = BernoulliSquare(1)
+    log = direct(env, [0.6], budget=2**10, n_kl=16, step=0.5, rng=rng()).log.until(0)
+    for charge in ("all", "outer"):
+        assert [len(part) for part in regret(log, env, charge)] == [0, 0]
+
+
 def test_regret_notices_a_wrong_optimum():
     env = BernoulliSquare(1)
     log = direct(env, [0.6], budget=2**10, n_kl=16, step=0.5, rng=rng()).log
@@ -505,9 +532,14 @@ def test_growth_exponent_of_a_power():
     assert growth_exponent(n, 3.0 * n ** (5 / 6)) == pytest.approx(5 / 6)
     with pytest.raises(ValueError, match="vectors of one length >= 2"):
         growth_exponent([10], [1])
-    with pytest.raises(ValueError, match="must be > 0"):
-        growth_exponent([10, 20], [1, 0])
-    with pytest.raises(ValueError, match="not all ns equal"):
+    for bad in (0.0, math.nan, math.inf):
+        with pytest.raises(
+            ValueError, match=rf"regrets must be finite and > 0, found \[1\.0, {bad}"
+        ):
+            growth_exponent([10, 20], [1, bad])
+        with pytest.raises(ValueError, match=rf"ns must be finite and > 0, found \[10\.0, {bad}"):
+            growth_exponent([10, bad], [1, 2])
+    with pytest.raises(ValueError, match="ns must not all be equal"):
         growth_exponent([10, 10], [1, 2])
 
 

@@ -247,6 +247,19 @@ def test_bad_configuration_is_refused_with_its_key(tmp_path):
         (lambda base: base["judge"].update(budget=7), "judge.budget must be one of"),
         (lambda base: base["judge"].update(exponent_dims=[3]), "judge.exponent_dims must be some"),
         (lambda base: base["schedule"].pop("pricing"), "schedule.pricing: is missing"),
+        (lambda base: base["toy"].update(limits=[0.9, 0.1]), "toy: .*limits must be rising"),
+        (
+            lambda base: base["toy"]["starts"].update(paper=[-1, 0.8, 10]),
+            r"toy: .*starts.paper must lie within \[0.1, 0.9\], found -1",
+        ),
+        (lambda base: base["pricing"].update(phi_min=0.2), "pricing: .*phi_max must be >= phi_min"),
+        (lambda base: base["pricing"].update(theta0=5.0), "pricing: .*theta0 must be <= theta_max"),
+        (lambda base: base["plateau"].update(phi_min=0.9), "plateau: .*phi_max must be >= phi_min"),
+        (lambda base: base["plateau"].update(theta0=13.0), "plateau: .*theta0 must be <= 12"),
+        (
+            lambda base: base["plateau"].update(budgets=[1000]),
+            "budgets of logit1 must be >= 3264, .*n_kl=64, found 1000",
+        ),
     ]:
         with pytest.raises(InputError, match=message):
             load(change)
