@@ -192,6 +192,36 @@ def test_from_runs_to_table_figure_and_measures(tmp_path):
         growth = own[(own["dataset"] == "bernoulli_d1")].set_index("metric")["value"]
         ratio = np.log2(growth["regret@8192"] / growth["regret@4096"])
         assert exponents["bernoulli_d1"] == pytest.approx(ratio)
+        at = (
+            rows[rows["seed"] == seed]
+            .set_index(["dataset", "method", "metric"])["value"]
+            .sort_index()
+        )
+        worlds = [at[dataset, "closed_form"] for dataset in ("bernoulli_d2", "movielens")]
+        eigenvalues = [world["min_eig_theta"] for world in worlds]
+        assert measured["performative-1", seed] == pytest.approx(max(eigenvalues))
+        for check, metric in (("2a", "min_eig_phi"), ("2b", "midpoint_gap")):
+            expected = min(world[metric] for world in worlds)
+            assert measured[f"performative-{check}", seed] == pytest.approx(expected)
+        excess = at["bernoulli_d1", "reparam", "excess_final@8192"]
+        assert measured["performative-3", seed] == pytest.approx(excess)
+        # -PR* is the best revenue, what the known map earns in the end.
+        prices = at["movielens", "reparam"]
+        best = prices["revenue@4096"] + prices["excess_final@4096"]
+        share = prices["excess_final@4096"] / best
+        assert measured["performative-4", seed] == pytest.approx(share)
+        errors = at["bernoulli_d1", "learn_model"]
+        slope = np.log(errors["inner_error@20"] / errors["inner_error@10"]) / np.log(2)
+        assert measured["performative-5", seed] == pytest.approx(slope)
+    paths = read_metrics(tmp_path / "toy.csv")
+    paths = paths[(paths["metric"] == "risk")].sort_values("x")
+    for check, dataset in (("8", "toy_nonconvex"), ("9", "toy_matched")):
+        for start in (0, 1):
+            own = paths[(paths["dataset"] == dataset) & (paths["seed"] == start)]
+            curves = own.groupby("method")["value"].agg(list)
+            gap = np.array(curves["direct"]) - np.array(curves["reparam_exact_inner"])
+            area = gap.sum() - (gap[0] + gap[-1]) / 2
+            assert measured[f"performative-{check}", start] == pytest.approx(area, abs=1e-7)
     table(out["rows"], ROOT / "seeds" / "performative.yaml", tmp_path / "table.csv")
     written = pd.read_csv(tmp_path / "table.csv")
     assert {"mean", "ci_low", "n_seeds", "reported", "source"} <= set(written.columns)
