@@ -69,6 +69,11 @@ def test_flat_classifier_starts_with_variance_one_over_fan_in():
     assert start[:20000].std().item() == pytest.approx(1 / math.sqrt(400), rel=0.02)
 
 
+def test_flat_classifier_needs_one_label_an_image():
+    with pytest.raises(ValueError, match="labels has 2 entries, allowed: one an image, 3"):
+        flat_classifier(mlp(4, 2, 2), torch.zeros(3, 4), torch.tensor([0, 1]), torch.Generator())
+
+
 def test_flat_classifier_needs_two_classes():
     with pytest.raises(ValueError, match="needs at least 2 classes"):
         flat_classifier(
@@ -164,6 +169,14 @@ def test_bad_sizes():
         mlp(4, 0, 2)
     with pytest.raises(ValueError, match="size is 18, allowed: multiples of 4"):
         small_cnn(size=18)
+    with pytest.raises(ValueError, match="channels is -1, allowed: whole numbers >= 1"):
+        small_cnn(channels=-1)
+    for build in (small_cnn, cnn, resnet50, resnet101, simple_vit):
+        for classes in (0, 1.5):
+            with pytest.raises(ValueError, match=f"classes is {classes}, allowed: whole numbers"):
+                build(classes)
+    with pytest.raises(ValueError, match="count is 0, allowed: whole numbers >= 1"):
+        log_cosh_batches(0)
 
 
 def test_importing_the_package_loads_nothing_heavy():
