@@ -160,7 +160,6 @@ def test_measures_of_large_networks(tmp_path):
     ]
     write_metrics(errors, tmp_path / "fits.csv")
     change = {"levels": dict.fromkeys(large, (0.5,)), "large": large, "large_level": 0.5}
-    change["accuracy_levels"] = {}
     evaluate(
         [tmp_path / "fits.csv"],
         histories,

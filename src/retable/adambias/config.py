@@ -216,7 +216,7 @@ class FigureSettings(Settings):
     """Size of the figure."""
 
     width: float = Field(11.0, gt=0, description="inches")
-    height: float = Field(9.2, gt=0, description="inches")
+    height: float = Field(12.2, gt=0, description="inches, of the four rows of panels")
     beta: Decay = Field(0.9, description="β of the sweep over ρ, MNIST")
     rho: Decay = Field(0.99, description="ρ of the sweep over β, MNIST")
     rho_cifar: Decay = Field(0.995, description="ρ of the sweep over β, CIFAR-10")
