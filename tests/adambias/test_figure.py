@@ -81,21 +81,19 @@ def test_the_figure_repeats_to_the_byte_and_grows_with_the_sweeps(rows, tmp_path
     import matplotlib.image
 
     paths(tmp_path / "paths.npz", settings=SETTINGS)
-    heights = []
     frame = read_metrics(rows)
     few = frame[frame["dataset"] != "cifar10-vit"].astype(object)
     write_metrics(few.where(pd.notna(few), None).to_dict("records"), tmp_path / "few.csv")
-    for name in ("rows", "few"):
-        files = [tmp_path / f"{name}{k}.{kind}" for k in (0, 1) for kind in ("png", "pdf")]
-        for png, pdf in (files[:2], files[2:]):
-            figure(
-                tmp_path / f"{name}.csv",
-                tmp_path / "paths.npz",
-                png,
-                pdf,
-                settings=FigureSettings(width=6.0, height=6.0),
-            )
-        assert files[0].read_bytes() == files[2].read_bytes()
-        assert files[1].read_bytes() == files[3].read_bytes()
-        heights.append(matplotlib.image.imread(files[0]).shape[0])
+
+    def draw(table, name):
+        files = [tmp_path / f"{name}.{kind}" for kind in ("png", "pdf")]
+        figure(table, tmp_path / "paths.npz", *files, settings=FigureSettings(width=6, height=6))
+        return files
+
+    first, second = draw(rows, "first"), draw(rows, "second")
+    assert [file.read_bytes() for file in first] == [file.read_bytes() for file in second]
+    heights = [
+        matplotlib.image.imread(png).shape[0]
+        for png, _ in (first, draw(tmp_path / "few.csv", "few"))
+    ]
     assert heights[0] == pytest.approx(1.5 * heights[1], abs=2)
