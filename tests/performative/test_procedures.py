@@ -336,6 +336,30 @@ def test_optimize_follows_its_equations():
         np.testing.assert_allclose(result.thetas[t], models[t].mean(axis=0))
 
 
+def test_optimize_hands_targets_and_starts_to_learn_model():
+    env = Recorded(BernoulliSquare(2))
+    delta, steps, outer_steps = 0.2, 8, 3
+    schedule = Schedule(outer_steps, steps, delta, 0.3, 0.05, 0.05)
+    result = optimize(env, [0.5, 0.6], budget=10**5, n_kl=64, schedule=schedule, rng=rng(3))
+    log = result.log
+    directions, _, _ = rng(3).spawn(3)
+    # Each LearnModel has one target for its 2S divergences.
+    targets = np.array(env.targets).reshape(2 * outer_steps + 1, 2 * steps, 2)
+    assert np.all(targets == targets[:, :1])
+    # The first two models that it deploys lie on both sides of its start.
+    starts = log.theta[np.isin(log.level, ["inner", "final"])].reshape(-1, 2 * steps, 2)[:, :2]
+    expected = [np.array([0.5, 0.6]), *result.thetas]
+    for t in range(outer_steps):
+        u = unit_sphere(directions, 2)
+        for k, sign in enumerate((1, -1)):
+            wanted = env.phi_set.project(result.phis[t] + sign * delta * u)
+            np.testing.assert_array_equal(targets[2 * t + k, 0], wanted)
+            np.testing.assert_allclose(starts[2 * t + k].mean(axis=0), expected[t])
+    # The last one: the mean of the last ⌈T/2⌉ parameters, from the last learned models.
+    np.testing.assert_allclose(targets[-1, 0], result.phis[-2:].mean(axis=0))
+    np.testing.assert_allclose(starts[-1].mean(axis=0), result.thetas[-1])
+
+
 def test_optimize_needs_nothing_that_is_hidden():
     for env, theta0 in ((BernoulliSquare(2), [0.3, 0.3]), (PRICING, [0.0, 0.0])):
         runs = [
@@ -440,6 +464,45 @@ def test_baselines_use_their_whole_budget_and_no_more(method):
     np.testing.assert_allclose(runs[0].theta, thetas[-half:].mean(axis=0))
     if pairs:
         np.testing.assert_allclose((log.theta[0] + log.theta[1]) / 2, [0.3, 0.4])
+
+
+def test_baselines_follow_their_equations():
+    """Three steps c√d/√(t+1) of each, from what was logged or drawn again."""
+    env, c, delta, start = BernoulliSquare(2), 0.05, 0.1, np.array([0.5, 0.6])
+    sizes = c * np.sqrt(2 / np.array([1, 2, 3]))
+    common = {"budget": 32 * 8, "n_kl": 32, "step": c}
+
+    result = direct(env, start, rng=rng(4), delta=delta, **common)
+    pairs, losses = result.log.theta.reshape(-1, 2, 2), result.log.loss_mean.reshape(-1, 2)
+    for t in range(3):
+        u = (pairs[t, 0] - pairs[t, 1]) / (2 * delta)
+        gradient = 2 / (2 * delta) * (losses[t, 0] - losses[t, 1]) * u
+        np.testing.assert_allclose(
+            result.thetas[t + 1], result.thetas[t] - sizes[t] * gradient, rtol=1e-9
+        )
+
+    result = direct_one_point(env, start, rng=rng(4), delta=delta, **common | {"step": c / 10})
+    for t in range(3):
+        u = (result.log.theta[t] - result.thetas[t]) / delta
+        gradient = 2 / delta * result.log.loss_mean[t] * u
+        np.testing.assert_allclose(
+            result.thetas[t + 1], result.thetas[t] - sizes[t] / 10 * gradient, rtol=1e-9
+        )
+
+    result = repeated_gradient(env, start, rng=rng(4), **common)
+    _, samples = rng(4).spawn(2)
+    for t in range(3):
+        z = env.sample(result.thetas[t], 32, samples)
+        np.testing.assert_allclose(
+            result.thetas[t + 1],
+            result.thetas[t] - sizes[t] * (z - result.thetas[t]).mean(axis=0),
+        )
+
+    result = known_map(env, start, rng=rng(4), **common)
+    for t in range(3):
+        gradient = env.risk_phi_gradient(result.phis[t])
+        np.testing.assert_allclose(result.phis[t + 1], result.phis[t] - sizes[t] * gradient)
+    np.testing.assert_allclose(result.thetas, np.sqrt(result.phis))
 
 
 @pytest.mark.parametrize("method", BASELINES)

@@ -17,7 +17,12 @@ from retable.performative import BernoulliSquare, direct, regret
 from retable.performative.config import CountsSettings, Inner, LogitWorld, Method, Toy
 from retable.performative.environments import LogitPricing
 from retable.performative.steps.counts import count_demand, counts, read_counts
-from retable.performative.steps.evaluate import evaluate, second_differences
+from retable.performative.steps.evaluate import (
+    _deployment_exponents,
+    _dimension_exponents,
+    evaluate,
+    second_differences,
+)
 from retable.performative.steps.figure import figure
 from retable.performative.steps.inner import inner
 from retable.performative.steps.run import environment, generator, run
@@ -232,6 +237,25 @@ def test_from_runs_to_table_figure_and_measures(tmp_path):
     figure(out["rows"], out["curves"], *files[2:])
     assert files[0].read_bytes() == files[2].read_bytes()
     assert files[1].read_bytes() == files[3].read_bytes()
+
+
+def test_exponents_in_dimension_and_in_samples_of_a_deployment():
+    """Regret 3 d^.5 m^.2 at N = 100; sweeps over m stay out of the slope over d."""
+    rows = [
+        {"dataset": f"bernoulli_d{d}" + f"_nkl{m}" * (m != 32), "method": "reparam", "seed": 0}
+        | {"metric": "regret", "x": x, "value": 3 * d**0.5 * m**0.2 * (x / 100) ** 0.8}
+        for d in (1, 2, 4)
+        for m in (16, 32, 64, 256)
+        for x in (50, 100)
+    ]
+    horizons = pd.DataFrame(rows).assign(experiment="regret")
+    (slope,) = _dimension_exponents(horizons, 100)
+    assert (slope["dataset"], slope["metric"]) == ("bernoulli", "dim_exponent@100")
+    assert slope["value"] == pytest.approx(0.5)
+    found = list(_deployment_exponents(horizons, 100))
+    assert [row["dataset"] for row in found] == ["bernoulli_d1", "bernoulli_d2", "bernoulli_d4"]
+    assert {row["metric"] for row in found} == {"n_kl_exponent@100"}
+    assert [row["value"] for row in found] == pytest.approx([0.2] * 3)
 
 
 def test_toy_starts(tmp_path):
