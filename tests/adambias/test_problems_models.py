@@ -104,6 +104,18 @@ def test_models(build, shape, count):
         assert _count(model) == count
 
 
+def test_activations():
+    def kinds(model):
+        return [type(m) for m in model.modules() if not list(m.children())]
+
+    assert kinds(mlp(4, 3, 2)) == [nn.Flatten, nn.Linear, nn.Tanh, nn.Linear]
+    smooth = [nn.Conv2d, nn.SiLU, nn.Conv2d, nn.SiLU, nn.Flatten, nn.Linear]
+    assert kinds(small_cnn()) == smooth
+    block = [nn.Conv2d, nn.ReLU, nn.Conv2d, nn.ReLU, nn.MaxPool2d]
+    assert kinds(cnn()) == 3 * block + [nn.Flatten, nn.Linear, nn.ReLU, nn.Linear]
+    assert kinds(simple_vit()).count(nn.GELU) == 6
+
+
 def test_resnet_initialisation():
     torch.manual_seed(0)
     model = resnet50(10)
@@ -149,6 +161,15 @@ def test_vit_reads_patches_in_place():
     assert differs.tolist() == [False, True, False, False]
     assert model.position.shape == (4, 16)
     assert len({tuple(row.tolist()) for row in model.position}) == 4
+
+
+def test_vit_positions_are_sines_of_column_and_row():
+    model = SimpleViT(image=12, patch=4, dim=16, depth=0, heads=2, mlp=8, classes=3)
+    frequencies = 1 / 10000 ** (np.arange(4) / 3)
+    for token, (row, column) in enumerate(np.ndindex(3, 3)):
+        x, y = column * frequencies, row * frequencies
+        expected = np.concatenate([np.sin(x), np.cos(x), np.sin(y), np.cos(y)])
+        np.testing.assert_allclose(model.position[token].numpy(), expected, atol=1e-6)
 
 
 def test_attention_is_the_softmax_average():

@@ -3,7 +3,9 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from PIL import Image
+from torch.utils.data import random_split
 
 from retable.adambias.config import EvaluateSettings, method_name
 from retable.adambias.sources import read_cifar100, read_eurosat
@@ -226,6 +228,12 @@ def test_eurosat_reader_and_split(tmp_path):
     assert len(parts["train_labels"]) == 24
     together = np.concatenate([parts["train_labels"], parts["test_labels"]])
     assert sorted(together.tolist()) == arrays["labels"].tolist()
+    # the authors' split: torch's own, with its seed 42
+    official = random_split(range(30), [24, 6], torch.Generator().manual_seed(42))
+    for split, name in zip(official, ("train", "test"), strict=True):
+        np.testing.assert_array_equal(
+            parts[f"{name}_images"], arrays["images"][list(split.indices)]
+        )
     (tmp_path / "class9" / "0.jpg").write_bytes(b"no image")
     with pytest.raises(InputError, match=r"0\.jpg: not a whole image"):
         read_eurosat(tmp_path)

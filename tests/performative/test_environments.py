@@ -46,6 +46,14 @@ def test_bernoulli_divergence_values():
     assert BernoulliSquare(2).kl([0.25, 0.5], [0.36, 0.25]) == pytest.approx(0.1716340304)
 
 
+def test_estimates_by_hand():
+    """Half an observation is added to each outcome."""
+    z = np.array([[True, False], [True, True], [True, False]])
+    np.testing.assert_allclose(BernoulliSquare(2).estimate(z), [3.5 / 4, 1.5 / 4])
+    bought = np.array([0, 2, 2, 1, 0])
+    np.testing.assert_allclose(LogitPricing([0, 0], 1).estimate(bought), [1.5 / 6.5, 2.5 / 6.5])
+
+
 def test_one_product_values():
     env = LogitPricing(a=[2], b=1)
     np.testing.assert_allclose(env.optimal_theta, [2.0])

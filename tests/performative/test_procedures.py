@@ -165,6 +165,26 @@ def test_learn_model_follows_its_equations():
     assert learned.log.level.tolist() == ["inner", "inner"]
 
 
+def test_learn_model_takes_shorter_and_shorter_steps():
+    """Three steps η/√(s+1) in two dimensions, retraced from the models that were deployed."""
+    env, target = BernoulliSquare(2), np.array([0.3, 0.5])
+    directions, samples = rng(6).spawn(2)
+    theta, iterates = np.array([0.5, 0.6]), []
+    for s in range(3):
+        w = unit_sphere(directions, 2)
+        kappa = [
+            env.kl(target, env.estimate(env.sample(theta + sign * 0.1 * w, 40, samples)))
+            for sign in (1, -1)
+        ]
+        theta = theta - 0.05 / math.sqrt(s + 1) * (2 / 0.2) * (kappa[0] - kappa[1]) * w
+        assert env.theta_set.contains(theta)
+        iterates.append(theta)
+    learned = learn_model(
+        env, target, [0.5, 0.6], steps=3, n_kl=40, delta=0.1, step_size=0.05, rng=rng(6)
+    )
+    np.testing.assert_allclose(learned.theta, (iterates[1] + iterates[2]) / 2, rtol=1e-12)
+
+
 def test_learn_model_averages_the_last_half_of_its_iterates():
     """Two steps average one iterate, the last; three average the last two."""
     env = BernoulliSquare(1)

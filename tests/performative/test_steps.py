@@ -13,7 +13,7 @@ from retable.common.errors import InputError
 from retable.common.metrics import read_measures, read_metrics
 from retable.common.seedfile import read_seed_file
 from retable.common.seeds import Seeds
-from retable.performative import BernoulliSquare, direct, regret
+from retable.performative import BernoulliSquare, direct, learn_model, regret
 from retable.performative.config import CountsSettings, Inner, LogitWorld, Method, Toy
 from retable.performative.environments import LogitPricing
 from retable.performative.steps.counts import count_demand, counts, read_counts
@@ -156,6 +156,37 @@ def test_inner_error_is_the_distance_of_distributions(tmp_path):
     by_steps = rows.groupby("x")["value"].mean()
     # Not moving at all would leave |.09 - .36| = .27.
     assert by_steps[200] < by_steps[5] / 2 < 0.27 / 2
+
+
+def test_inner_error_takes_the_widths_and_steps_of_the_schedule(tmp_path):
+    settings = Inner(
+        steps=(5, 10),
+        dims=(4,),
+        n_kl=8,
+        theta0=0.3,
+        target=0.36,
+        repetitions=2,
+        c_in=0.3,
+        c_step=0.2,
+    )
+    inner(tmp_path / "i.csv", d=4, seeds=Seeds((1,)), settings=settings)
+    env = BernoulliSquare(4)
+    for row in read_metrics(tmp_path / "i.csv").itertuples():
+        steps = int(row.x)
+        squares = []
+        for repetition in range(2):
+            learned = learn_model(
+                env,
+                [0.36] * 4,
+                [0.3] * 4,
+                steps=steps,
+                n_kl=8,
+                delta=0.3 * 4**0.25 * steps**-0.25,
+                step_size=0.2 / 2,
+                rng=generator(1, "inner", 4, steps, repetition),
+            )
+            squares.append(np.sum((learned.theta**2 - 0.36) ** 2))
+        assert row.value == pytest.approx(np.sqrt(np.mean(squares)), rel=1e-6)
 
 
 def test_from_runs_to_table_figure_and_measures(tmp_path):

@@ -35,6 +35,16 @@ def test_one_exact_step_by_hand():
     np.testing.assert_allclose(path[:, 0], [0.5, 0.5 - 0.01 * slope], rtol=1e-12)
 
 
+def test_near_zero_the_perturbation_is_shorter():
+    """At φ = .0144 it is .9 φ, and the lower target .00144 is raised to .01."""
+    path, phis = toy_reparameterized([0.12], iterations=1, step=0.01, delta=0.1, inner="exact")
+    width = 0.9 * 0.0144
+    difference = toy_risk(np.sqrt(0.0144 + width)) - toy_risk(0.1)
+    phi = 0.0144 - 0.01 * difference / (2 * width)
+    np.testing.assert_allclose(phis[1], [phi], rtol=1e-12)
+    np.testing.assert_allclose(path[1], [np.sqrt(phi)], rtol=1e-12)
+
+
 def test_learned_models_approach_exact_ones_with_many_inner_steps():
     """They lie around the φ that was just perturbed, the exact ones at the φ that follows.
 
