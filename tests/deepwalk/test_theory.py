@@ -125,5 +125,9 @@ def test_alignment():
     assert alignment(np.array([-1.0, -1, -1, 1, 1, 99]), np.array([0, 0, 0, 1, 1, -1])) > 0.97
     with pytest.raises(ValueError, match="2 communities, got 3"):
         alignment(np.ones(3), np.arange(3))
+    with pytest.raises(ValueError, match="2 communities, got 1"):
+        alignment(np.ones(3), np.zeros(3, dtype=int))
+    with pytest.raises(ValueError, match="2 communities, got 0"):
+        alignment(np.ones(3), np.full(3, -1))
     with pytest.raises(ValueError, match=r"x must be \(n,\)"):
         alignment(np.ones((6, 2)), labels)

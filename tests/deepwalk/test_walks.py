@@ -152,6 +152,18 @@ def test_a_given_matrix_is_scaled_to_mass_n():
         assert np.allclose(cooc.matvec(np.ones(3)), cooc.row_mass)
 
 
+@pytest.mark.parametrize("share", [0.2, 0.8])
+def test_a_filled_matrix_and_a_sparse_one_multiply_alike(share):
+    rng = np.random.default_rng(0)
+    upper = np.triu(rng.uniform(size=(40, 40)) * (rng.uniform(size=(40, 40)) < share))
+    matrix = upper + upper.T
+    cooc = Cooccurrence.from_matrix(sparse.csr_array(matrix))
+    for shape in ((40,), (40, 1), (40, 3)):
+        v = rng.standard_normal(shape)
+        assert np.allclose(cooc.matvec(v), matrix @ v * 40 / matrix.sum(), atol=1e-13)
+    assert np.allclose(cooc.toarray(), matrix * 40 / matrix.sum(), atol=1e-15)
+
+
 def test_the_raw_mass_is_the_sum_before_scaling():
     adjacency = karate_club().adjacency
     assert Cooccurrence(adjacency, 3).raw_mass == pytest.approx(3 * adjacency.sum())

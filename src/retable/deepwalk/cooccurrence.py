@@ -5,7 +5,10 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from retable.deepwalk.graphs import check_adjacency
+from retable.deepwalk.graphs import check_adjacency, short_indices
+
+# A matrix with at least this share of its entries filled is multiplied faster as a dense one.
+_FILLED = 0.5
 
 
 class Cooccurrence:
@@ -46,7 +49,8 @@ class Cooccurrence:
         if abs(counts - counts.T).max() > 1e-9 * counts.data.max():
             raise ValueError("matrix must be symmetric, got one that differs from its transpose")
         self = cls.__new__(cls)
-        self._matrix = counts
+        filled = counts.nnz >= _FILLED * counts.shape[0] ** 2
+        self._matrix = counts.toarray() if filled else short_indices(counts)
         self._window = 1
         self._inverse_degree = None
         self._set_mass(counts.sum(axis=1))

@@ -29,8 +29,7 @@ class Descent(NamedTuple):
 
 def rms(values: np.ndarray) -> float:
     """Root mean square of all entries."""
-    flat = values.reshape(-1)
-    return math.sqrt(flat @ flat / flat.size)
+    return math.sqrt(np.vdot(values, values) / values.size)
 
 
 def descend(
@@ -70,7 +69,7 @@ def descend(
                 "step": step,
             }
         )
-        if not all(math.isfinite(value) for value in records[-1].values()):
+        if not math.isfinite(sum(records[-1].values())):
             raise ConvergenceError(
                 f"loss, gradient or embedding is not finite after {t} steps: "
                 "start shorter (init_scale) or take a smaller step"

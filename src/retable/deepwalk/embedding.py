@@ -46,9 +46,8 @@ def loss_and_grad(
             )
     if sums is None:
         sums = exact_sums(x, y, cooc.row_mass)
-    # C is symmetric: one pass over the edges serves both gradients.
-    both = cooc.matvec(np.hstack([x, y]))
-    pulled_x, pulled_y = both[:, :k], both[:, k:]
+    # C is symmetric. One vector at a time: scipy's product with a block of two takes longer.
+    pulled_x, pulled_y = cooc.matvec(x), cooc.matvec(y)
     loss = float(cooc.row_mass @ sums.log_z - np.sum(x * pulled_y))
     grad_x = cooc.row_mass[:, None] * sums.expected_context - pulled_y
     return loss, grad_x, sums.expected_source - pulled_x

@@ -74,7 +74,9 @@ def negative_sampling_loss_and_grad(
     dL/d(x_i . y_j) = noise_ij sigma_ij - counts_ij (1 - sigma_ij).
     """
     product = x @ y.T
-    loss = -float(np.sum(counts * log_expit(product)) + np.sum(noise * log_expit(-product)))
+    # log sigma(-p) = log sigma(p) - p: one logarithm serves both sums.
+    positive = log_expit(product)
+    loss = -float(np.vdot(counts, positive) + np.vdot(noise, positive - product))
     slope = (noise + counts) * expit(product) - counts
     return loss, slope @ y, slope.T @ x
 
