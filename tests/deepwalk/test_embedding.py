@@ -322,6 +322,8 @@ def test_more_dimensions_lower_the_loss():
         ({"init_scale": -1.0}, "init_scale must be positive, got -1.0"),
         ({"step": 0.0}, "step must be positive, got 0.0"),
         ({"step": float("nan")}, "step must be positive, got nan"),
+        ({"dim": float("nan")}, "dim must be at least 1, got nan"),
+        ({"max_iter": float("nan")}, "max_iter must be at least 1, got nan"),
         ({"max_iter": 0}, "max_iter must be at least 1, got 0"),
         ({"tol": -1.0}, "tol must be >= 0, got -1.0"),
         ({"softmax": "fast"}, "softmax must be 'auto', 'exact' or 'chebyshev', got 'fast'"),

@@ -196,6 +196,18 @@ def test_bad_windows_and_walks_are_refused():
             expected_cooccurrence(PATH, 1, 3, window)
     with pytest.raises(ValueError, match=r"walks must hold nodes in 0\.\.1"):
         cooccurrence_from_walks(walks, 2, 1)
+    with pytest.raises(ValueError, match="window must be at least 1, got nan"):
+        Cooccurrence(PATH, float("nan"))
+    with pytest.raises(ValueError, match="walks must hold integers, got float64"):
+        cooccurrence_from_walks(walks * 0.5, 3, 1)
+    with pytest.raises(ValueError, match="n_walks must be at least 1, got nan"):
+        random_walks(PATH, float("nan"), 3, seed=0)
+    with pytest.raises(ValueError, match=r"v must be \(3,\) or \(3, k\), got \(5,\)"):
+        Cooccurrence(PATH, 1).matvec(np.ones(5))
+    with pytest.raises(ValueError, match=r"adjacency must be square, got shape \(3,\)"):
+        Cooccurrence(np.ones(3), 1)
+    with pytest.raises(ValueError, match=r"matrix must be square, got shape \(3,\)"):
+        Cooccurrence.from_matrix(np.ones(3))
     with pytest.raises(ValueError, match="walks must have shape"):
         cooccurrence_from_walks(walks[0], 3, 1)
     with pytest.raises(ValueError, match="n_walks must be at least 1, got 0"):

@@ -22,7 +22,7 @@ class Cooccurrence:
     """
 
     def __init__(self, adjacency, window: int):
-        if window < 1:
+        if not window >= 1:
             raise ValueError(f"window must be at least 1, got {window}")
         matrix = check_adjacency(adjacency)
         degree = matrix.sum(axis=1)
@@ -36,7 +36,7 @@ class Cooccurrence:
     def from_matrix(cls, matrix) -> Self:
         """Wrap a matrix of counts (sparse or dense, symmetric, not negative), scaled to mass n."""
         counts = sparse.csr_array(matrix, dtype=np.float64)
-        if counts.shape[0] != counts.shape[1]:
+        if counts.ndim != 2 or counts.shape[0] != counts.shape[1]:
             raise ValueError(f"matrix must be square, got shape {counts.shape}")
         if counts.shape[0] < 2:
             raise ValueError(f"matrix must have at least 2 rows, got {counts.shape[0]}")
@@ -65,6 +65,8 @@ class Cooccurrence:
 
     def matvec(self, v: np.ndarray) -> np.ndarray:
         """C v; v (n,) or (n, k). `window` sparse products, or one if C was given as a matrix."""
+        if v.shape[0] != self.n:
+            raise ValueError(f"v must be ({self.n},) or ({self.n}, k), got {v.shape}")
         total = product = self._matrix @ v
         for _ in range(self._window - 1):
             scaled = (self._inverse_degree * product.T).T

@@ -27,6 +27,20 @@ class Descent(NamedTuple):
     history: dict[str, np.ndarray]
 
 
+def check_descent(*, init_scale: float, step: float, max_iter: int, tol: float) -> None:
+    """Raise ValueError for settings that no descent can have."""
+    if not 0 < init_scale < math.inf:
+        raise ValueError(
+            f"init_scale must be positive, got {init_scale}; zero is a stationary point"
+        )
+    if not 0 < step < math.inf:
+        raise ValueError(f"step must be positive, got {step}")
+    if not max_iter >= 1:
+        raise ValueError(f"max_iter must be at least 1, got {max_iter}")
+    if not tol >= 0:
+        raise ValueError(f"tol must be >= 0, got {tol}")
+
+
 def rms(values: np.ndarray) -> float:
     """Root mean square of all entries."""
     return math.sqrt(np.vdot(values, values) / values.size)

@@ -49,7 +49,7 @@ def check_adjacency(adjacency) -> sparse.csr_array:
     symmetric.
     """
     matrix = sparse.csr_array(adjacency, dtype=np.float64)
-    if matrix.shape[0] != matrix.shape[1]:
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"adjacency must be square, got shape {matrix.shape}")
     if matrix.shape[0] < 2:
         raise ValueError(f"adjacency must have at least 2 nodes, got {matrix.shape[0]}")
