@@ -108,6 +108,15 @@ def _tensors(clients: Sequence[Samples], name: str, like: Tensor | None = None) 
     return pairs
 
 
+def _check_test(test: Sequence[Samples], clients: Sequence[Samples]) -> None:
+    """Test data are like the training data: as many clients, samples of the same shape."""
+    if len(test) != len(clients):
+        raise ValueError(f"test has {len(test)} clients; it must have {len(clients)}")
+    found, wanted = np.shape(test[0][0])[1:], np.shape(clients[0][0])[1:]
+    if found != wanted:
+        raise ValueError(f"test has samples of shape {tuple(found)}; clients has {tuple(wanted)}")
+
+
 class _FullBatch:
     """All clients' samples in one array; shorter clients are padded with samples of weight 0."""
 
@@ -174,6 +183,15 @@ def local_gd(
     _check_every(eval_every)
     train = _FullBatch(clients, "clients", model)
     held_out = None if test is None else _FullBatch(test, "test", model)
+    if test is not None:
+        _check_test(test, clients)
+    if features is not None:
+        features = torch.as_tensor(features)
+        if features.ndim != 2 or features.shape[1] != model.weight.shape[1]:
+            raise ValueError(
+                f"features has shape {tuple(features.shape)}; "
+                f"it must be (K, {model.weight.shape[1]})"
+            )
     history = History()
     weight = model.weight.data
     step = 0
@@ -377,8 +395,8 @@ def _sgd(
     if average_buffers not in ("average", "local"):
         raise ValueError(f"average_buffers is {average_buffers!r}; it must be 'average' or 'local'")
     held_out = None if test is None else _tensors(test, "test")
-    if held_out is not None and len(held_out) != len(clients):
-        raise ValueError(f"test has {len(held_out)} clients; it must have {len(clients)}")
+    if held_out is not None:
+        _check_test(held_out, clients)
     state = PartialState()
     if state.num_processes > 1:
         raise ValueError(f"one process trains all clients; there are {state.num_processes}")
