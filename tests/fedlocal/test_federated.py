@@ -466,6 +466,31 @@ def test_bad_input_to_federated_sgd(change, message):
         federated_sgd(cnn(), images(), rng=np.random.default_rng(0), **arguments)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda y: y + 5, "labels reach 6; the model has 2 outputs"),
+        (lambda y: y - 1, r"\[0\] has labels other than integers ≥ 0"),
+        (lambda y: y.float(), r"\[0\] has labels other than integers ≥ 0"),
+    ],
+)
+@pytest.mark.parametrize("where", ["clients", "test"])
+def test_labels_that_no_output_stands_for(change, message, where):
+    data = {"clients": images(), "test": images(seed=1)}
+    data[where] = [(x, change(y)) for x, y in data[where]]
+    with pytest.raises(ValueError, match=message):
+        federated_sgd(
+            cnn(),
+            data["clients"],
+            rounds=2,
+            local_steps=2,
+            average_buffers="average",
+            rng=np.random.default_rng(0),
+            test=data["test"],
+            **SGD,
+        )
+
+
 def test_bad_input_to_parallel_sgd():
     train = functools.partial(parallel_sgd, cnn(), images(), rng=np.random.default_rng(0))
     with pytest.raises(ValueError, match="at least 1"):

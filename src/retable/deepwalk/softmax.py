@@ -7,7 +7,8 @@ In one dimension they are smooth functions of one variable, log Z(x_i), g(x_i) a
     log Z(v) = log sum_j e^{v y_j},   g(v) = sum_j y_j e^{v y_j} / Z(v),
     h(v) = sum_i (c_i x_i / Z_i) e^{v x_i}.
 They are evaluated at m Chebyshev nodes of the range of their argument (m n exponentials) and
-interpolated everywhere else. The coefficients fall off like (R/2)^m/m!, R = max|x| max|y|.
+interpolated everywhere else. With R = max|x| max|y| the coefficients of h fall off like
+(R/2)^m/m!, those of log Z and g in the end only geometrically, since Z has complex zeros.
 """
 
 from functools import lru_cache
@@ -120,7 +121,7 @@ def _interpolate(functions, points: np.ndarray) -> np.ndarray | None:
         tail = (size[:, -3:].max(axis=1) / size.max(axis=1).clip(min=_TINY)).max()
         if tail <= _TAIL:
             return _series(coefficients, (points - centre) / radius)
-        # The poles of g make the coefficients fall geometrically: as many again reach _TAIL.
+        # At this geometric rate, so many nodes bring the coefficients down to _TAIL.
         needed = m * np.log(_TAIL) / np.log(min(tail, 0.5))
     return None
 

@@ -397,6 +397,12 @@ def _sgd(
     held_out = None if test is None else _tensors(test, "test")
     if held_out is not None:
         _check_test(held_out, clients)
+    most = 0
+    for kind, data in (("clients", clients), ("test", held_out or [])):
+        for k, (_, labels) in enumerate(data):
+            if labels.is_floating_point() or labels.min() < 0:
+                raise ValueError(f"{kind}[{k}] has labels other than integers ≥ 0")
+            most = max(most, int(labels.max()))
     state = PartialState()
     if state.num_processes > 1:
         raise ValueError(f"one process trains all clients; there are {state.num_processes}")
@@ -425,7 +431,10 @@ def _sgd(
             # A generator of its own in each step: a resumed run draws what the first one drew.
             generator = torch.Generator().manual_seed((random_key << 31) + step)
             inputs = transform(inputs.flatten(0, 1), generator).unflatten(0, index.shape)
-        of_client = torch.vmap(loss)(stack(inputs), y[index])
+        outputs = stack(inputs)
+        if most >= outputs.shape[-1]:
+            raise ValueError(f"labels reach {most}; the model has {outputs.shape[-1]} outputs")
+        of_client = torch.vmap(loss)(outputs, y[index])
         if device.type == "cpu" or step % 16 == 0:  # reading a value waits for a GPU
             _check_finite(of_client.detach(), int(np.searchsorted(starts, step, "right")) - 1)
         # The gradient of the sum gives every copy the gradient of its own loss.
