@@ -77,7 +77,11 @@ def train_scorer(
         minibatches(count, settings.batch, seed),
         epochs=settings.epochs,
         schedule=torch.optim.lr_scheduler.OneCycleLR(
-            optimizer, settings.lr, total_steps=steps + 1, pct_start=settings.warmup
+            optimizer,
+            settings.lr,
+            total_steps=steps + 1,
+            # Two steps at least: the schedule divides by what lies between its first ones.
+            pct_start=max(settings.warmup, 2.5 / (steps + 1)),
         ),
         schedule_per="step",
         clip_norm=settings.clip,
