@@ -4,9 +4,7 @@
 def gemax_files(scale, dataset, ending):
     """The files `ending` of all trained methods and seeds of one data set."""
     return expand(
-        "results/{scale}/gemax/{dataset}/{methods}/" + ending,
-        scale=scale,
-        dataset=dataset,
+        f"results/{scale}/gemax/{dataset}/{{methods}}/{ending}",
         methods=project.paper("gemax", scale).method_groups(dataset),
         seeds=project.seed_groups("gemax", scale, "train", dataset),
     )
@@ -50,8 +48,7 @@ def gemax_figure_input(name):
     def file(wildcards):
         config = project.paper("gemax", wildcards.scale)
         dataset = next(iter(config.entropy))
-        return f"results/{wildcards.scale}/gemax/{dataset}/" + name.format(
-            seeds=gemax_all_seeds(wildcards.scale)
-        )
+        found = name.format(seeds=gemax_all_seeds(wildcards.scale))
+        return f"results/{wildcards.scale}/gemax/{dataset}/{found}"
 
     return file
