@@ -18,6 +18,12 @@ __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     submod_attrs={
         "baselines": ["blosum62_scores", "msa_site_scores"],
+        "benchmarks": [
+            "StabilityChange",
+            "read_proteingym",
+            "read_proteingym_archive",
+            "read_stability",
+        ],
         "config": ["AtomConfig", "EncoderConfig"],
         "dms": ["ASSAYS", "Assay", "align_to_structure", "load_assay", "spearman"],
         "losses": ["evorank_loss", "evorank_targets", "soft_label_loss", "wildtype_loss"],
