@@ -86,7 +86,8 @@ def read_stability(content: bytes, name: str = "T2837") -> list[StabilityChange]
     """The changes of a stability set (CSV: uniprot_id, pdb_code, chain_id, position, ..., ddG).
 
     Raises:
-        ValueError: a missing column, an unknown amino acid or a value that is no number (row named).
+        ValueError: a missing column; an unknown amino acid or a value that is no number, with its
+            row.
     """
     found = []
     for number, row in enumerate(_rows(content, _STABILITY_COLUMNS, name), start=2):
