@@ -8,12 +8,15 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from retable.evorank.alphabet import AMINO_ACIDS, RESIDUES, encode
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 logger = logging.getLogger("retable")
 FEATURES = 58
@@ -54,21 +57,23 @@ class Environments:
         density: (N, 4) float32.
     """
 
-    neighbours: Tensor
-    density: Tensor
+    neighbours: "Tensor"
+    density: "Tensor"
 
-    def __getitem__(self, index: Tensor) -> "Environments":
+    def __getitem__(self, index: "Tensor") -> "Environments":
         return Environments(self.neighbours[index], self.density[index])
 
     def __len__(self) -> int:
         return len(self.density)
 
-    def to(self, device: torch.device) -> "Environments":
+    def to(self, device: "torch.device") -> "Environments":
         return Environments(self.neighbours.to(device), self.density.to(device))
 
     @staticmethod
     def concatenate(parts: Iterable["Environments"]) -> "Environments":
         """All environments of several structures, one after the other."""
+        import torch
+
         parts = list(parts)
         return Environments(
             torch.cat([part.neighbours for part in parts]),
@@ -239,6 +244,14 @@ def microenvironments(backbone: Backbone, k: int = NEIGHBOURS) -> Environments:
     Raises:
         ValueError: fewer than 30 residues, or k not below their number.
     """
+    import torch
+
+    neighbours, density = environment_features(backbone, k)
+    return Environments(torch.from_numpy(neighbours), torch.from_numpy(density))
+
+
+def environment_features(backbone: Backbone, k: int = NEIGHBOURS) -> tuple[np.ndarray, np.ndarray]:
+    """As `microenvironments`, as arrays: neighbours (L, K, 58) and density (L, 4), float32."""
     length = len(backbone.sequence)
     if length < _LEAST_RESIDUES:
         raise ValueError(
@@ -268,10 +281,7 @@ def microenvironments(backbone: Backbone, k: int = NEIGHBOURS) -> Environments:
     radial = np.exp(-(((away[..., None] - centres) / 1.7) ** 2))
     rotation = np.einsum("lij,lkmj->lkim", frames, frames[near]).reshape(length, k, 9)
     features = np.concatenate([letters, offsets, place, radial, rotation], axis=2)
-    return Environments(
-        torch.from_numpy(features.astype(np.float32)),
-        torch.from_numpy(density.astype(np.float32)),
-    )
+    return features.astype(np.float32), density.astype(np.float32)
 
 
 def wildtype_of(backbone: Backbone) -> np.ndarray:

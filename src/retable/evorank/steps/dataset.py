@@ -12,7 +12,7 @@ from retable.evorank.config import DatasetSettings
 from retable.evorank.dms import local_alignment
 from retable.evorank.files import load_alignments, load_backbones
 from retable.evorank.msa import site_distribution
-from retable.evorank.structure import Backbone, microenvironments
+from retable.evorank.structure import Backbone, environment_features
 
 logger = logging.getLogger("retable")
 TRAINING, HELD_OUT = 0, 1
@@ -55,13 +55,13 @@ def dataset(
         if not len(deep):
             logger.info("%s: no position is deep enough", name)
             continue
-        environments = microenvironments(backbone)
+        neighbours, density = environment_features(backbone)
         count = len(names)
         names.append(name)
         parts.append(
             {
-                "neighbours": environments.neighbours.numpy()[deep],
-                "density": environments.density.numpy()[deep],
+                "neighbours": neighbours[deep],
+                "density": density[deep],
                 "wildtype": encode(backbone.sequence)[deep].astype(np.int64),
                 "p": p[deep].astype(np.float32),
                 "depth": depth[deep],
