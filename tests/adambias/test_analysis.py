@@ -10,6 +10,7 @@ from retable.adambias import (
     defect_coefficient,
     flat_classifier,
     global_error,
+    memory_coefficient,
     mlp,
     observed_order,
     value_at_loss,
@@ -66,6 +67,15 @@ def test_defect_on_the_bilinear_problem(beta, rho, eps, theory, measured):
     if theory:
         assert fit.scale == pytest.approx(1.0, abs=0.005)
         assert fit.r2_predicted > 0.999
+
+
+def test_the_defect_is_pooled_over_the_steps_that_were_asked_for():
+    """κ of the theory is the mean over n = start..steps-1 of c_n(β) - c_n(ρ), ε far below."""
+    fit = defect_coefficient(
+        bilinear(), START, h=1e-4, steps=5, start=2, beta=0.9, rho=0.95, eps=1e-8
+    )
+    expected = [memory_coefficient(0.9, n) - memory_coefficient(0.95, n) for n in (2, 3, 4)]
+    assert fit.kappa_theory == pytest.approx(np.mean(expected), abs=1e-9)
 
 
 def _network(seed=0):

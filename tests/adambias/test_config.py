@@ -43,6 +43,17 @@ def test_every_scale_reads(root, scale):
         ({"methods": {"mnist14": [[1.0, 0.9]]}}, "methods.mnist14.0"),
         ({"methods": {"nosuch": [[0.9, 0.9]]}}, "methods names 'nosuch', which prepare does not"),
         ({"order": {"toy": {"start": [1.0]}}}, "order.toy.start"),
+        ({"order": {"network": {"steps": [100, 50, 200]}}}, "steps must rise"),
+        ({"order": {"network": {"steps": [0, 50, 200]}}}, "order.network.steps.0"),
+        ({"defect": {"toy": {"first": 400}}}, "first must be < steps = 400, found 400"),
+        ({"defect": {"network": {"first": 130}}}, "first must be < steps = 130, found 130"),
+        ({"methods": {"cifar16": [[0.9, 0.9], [0.9, 0.9]]}}, "methods.cifar16 holds (0.9, 0.9) tw"),
+        ({"methods": {"cifar16": [[0.9, 0.9999999]]}}, "more digits than its name 'b0.9_r1' tells"),
+        ({"evaluate": {"sweep": "mnist41"}}, "evaluate.sweep names 'mnist41', allowed: mnist14"),
+        ({"evaluate": {"levels": {"mnist14": [-0.5]}}}, "evaluate.levels.mnist14.0"),
+        ({"evaluate": {"sweep_level": 0.4}}, "evaluate.sweep_level is 0.4 for 'mnist14', allowed"),
+        ({"evaluate": {"large": ["vit"]}}, "evaluate.large names 'vit', allowed: mnist14, cifar16"),
+        ({"evaluate": {"large": ["cifar16"]}}, "evaluate.large_level is 0.1 for 'cifar16'"),
     ],
 )
 def test_bad_configuration_names_the_key(root, change, message):

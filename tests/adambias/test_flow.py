@@ -433,6 +433,8 @@ def test_runge_kutta_is_of_fourth_order():
         ({"eps": -1.0}, r"eps is -1\.0"),
         ({"order": 3}, r"order is 3, allowed: 1 \(plain flow\) or 2"),
         ({"n": -1}, r"n is -1, allowed: whole numbers >= 0"),
+        ({"n": -1, "order": 1}, r"n is -1, allowed: whole numbers >= 0"),
+        ({"n": math.nan}, r"n is nan, allowed: whole numbers >= 0"),
         ({"eps_placement": "in"}, r"eps_placement is 'in', allowed: inside, outside"),
     ],
 )
@@ -449,8 +451,25 @@ def test_theta_must_be_a_vector_of_floats(function):
     steps = {} if function is modified_rhs else {"steps": 2}
     with pytest.raises(ValueError, match=r"theta has shape \(1, 2\), allowed: 1-D"):
         function(bilinear(), START[None], **SETTINGS, **steps)
-    with pytest.raises(TypeError, match=r"allowed: real float|tensor of torch.int64"):
+    with pytest.raises(TypeError, match=r"theta is of torch.int64, allowed: a tensor of real"):
         function(bilinear(), torch.tensor([1, 2]), **SETTINGS, **steps)
+    with pytest.raises(TypeError, match="theta is of list, allowed: a tensor of real float"):
+        function(bilinear(), [2.8, 3.5], **SETTINGS, **steps)
+    leaf = START.clone().requires_grad_()  # its graph stays out of the result
+    assert not function(bilinear(), leaf, **SETTINGS, **steps).requires_grad
+
+
+@pytest.mark.parametrize(
+    ("loss", "kind"),
+    [
+        (lambda theta: theta**2, r"tensor of shape \(2,\) with a graph"),
+        (lambda theta: torch.tensor(1.0), r"tensor of shape \(\) without a graph"),
+        (lambda theta: 1.0, "float"),
+    ],
+)
+def test_the_loss_must_be_a_scalar_of_theta(loss, kind):
+    with pytest.raises(ValueError, match=f"loss gives a {kind}, allowed: a scalar that depends"):
+        modified_rhs(loss, START, **SETTINGS)
 
 
 @pytest.mark.parametrize(
@@ -460,6 +479,8 @@ def test_theta_must_be_a_vector_of_floats(function):
         ([bilinear()], [0, 0], "schedule has 2 entries, allowed: at least 3"),
         ([bilinear()], [0, 1, 0], "schedule holds 1, allowed: 0 to 0"),
         ([bilinear()], [0, 0, -1], "schedule holds -1, allowed: 0 to 0"),
+        ([bilinear()], [0, 0.7, 0], "schedule holds torch.float32 in shape"),
+        ([bilinear()], torch.zeros(3, 2, dtype=torch.int64), r"torch.int64 in shape \(3, 2\)"),
     ],
 )
 def test_bad_schedules(losses, schedule, message):
@@ -473,6 +494,10 @@ def test_bad_schedules(losses, schedule, message):
 def test_bad_counts_and_coefficients():
     with pytest.raises(ValueError, match="steps is 0, allowed: whole numbers >= 1"):
         modified_flow(bilinear(), START, steps=0, **SETTINGS)
+    for steps in (-1, 2.5, math.nan, math.inf):
+        for function in (adam_trajectory, modified_flow):
+            with pytest.raises(ValueError, match=f"steps is {steps}, allowed: whole numbers >= 1"):
+                function(bilinear(), START, steps=steps, **SETTINGS)
     with pytest.raises(ValueError, match="substeps is 0, allowed: whole numbers >= 1"):
         modified_flow(bilinear(), START, steps=1, substeps=0, **SETTINGS)
     with pytest.raises(ValueError, match=r"h is 0\.0, allowed: finite and h > 0"):

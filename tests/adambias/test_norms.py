@@ -74,5 +74,7 @@ def test_bad_input(norm):
         norm(_vector(1.0), -0.1)
     with pytest.raises(ValueError, match="v is empty"):
         norm([], 0.1)
+    with pytest.raises(TypeError, match="v holds a float, allowed: tensors"):
+        norm([3.0, -4.0], 0.1)
     with pytest.raises(ValueError, match=r"eps is 0\.0, allowed: eps > 0 where v needs a gradient"):
         norm(_vector(0.0).requires_grad_(), 0.0)

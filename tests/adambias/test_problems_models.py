@@ -69,6 +69,11 @@ def test_flat_classifier_starts_with_variance_one_over_fan_in():
     assert start[:20000].std().item() == pytest.approx(1 / math.sqrt(400), rel=0.02)
 
 
+def test_flat_classifier_needs_one_label_an_image():
+    with pytest.raises(ValueError, match="labels has 2 entries, allowed: one an image, 3"):
+        flat_classifier(mlp(4, 2, 2), torch.zeros(3, 4), torch.tensor([0, 1]), torch.Generator())
+
+
 def test_flat_classifier_needs_two_classes():
     with pytest.raises(ValueError, match="needs at least 2 classes"):
         flat_classifier(
@@ -97,6 +102,18 @@ def test_models(build, shape, count):
     assert logits.shape == (2, 100 if count is None else 10)
     if count is not None:
         assert _count(model) == count
+
+
+def test_activations():
+    def kinds(model):
+        return [type(m) for m in model.modules() if not list(m.children())]
+
+    assert kinds(mlp(4, 3, 2)) == [nn.Flatten, nn.Linear, nn.Tanh, nn.Linear]
+    smooth = [nn.Conv2d, nn.SiLU, nn.Conv2d, nn.SiLU, nn.Flatten, nn.Linear]
+    assert kinds(small_cnn()) == smooth
+    block = [nn.Conv2d, nn.ReLU, nn.Conv2d, nn.ReLU, nn.MaxPool2d]
+    assert kinds(cnn()) == 3 * block + [nn.Flatten, nn.Linear, nn.ReLU, nn.Linear]
+    assert kinds(simple_vit()).count(nn.GELU) == 6
 
 
 def test_resnet_initialisation():
@@ -146,6 +163,15 @@ def test_vit_reads_patches_in_place():
     assert len({tuple(row.tolist()) for row in model.position}) == 4
 
 
+def test_vit_positions_are_sines_of_column_and_row():
+    model = SimpleViT(image=12, patch=4, dim=16, depth=0, heads=2, mlp=8, classes=3)
+    frequencies = 1 / 10000 ** (np.arange(4) / 3)
+    for token, (row, column) in enumerate(np.ndindex(3, 3)):
+        x, y = column * frequencies, row * frequencies
+        expected = np.concatenate([np.sin(x), np.cos(x), np.sin(y), np.cos(y)])
+        np.testing.assert_allclose(model.position[token].numpy(), expected, atol=1e-6)
+
+
 def test_attention_is_the_softmax_average():
     torch.manual_seed(0)
     layer = Attention(6, heads=2, head=4).double()
@@ -164,6 +190,14 @@ def test_bad_sizes():
         mlp(4, 0, 2)
     with pytest.raises(ValueError, match="size is 18, allowed: multiples of 4"):
         small_cnn(size=18)
+    with pytest.raises(ValueError, match="channels is -1, allowed: whole numbers >= 1"):
+        small_cnn(channels=-1)
+    for build in (small_cnn, cnn, resnet50, resnet101, simple_vit):
+        for classes in (0, 1.5):
+            with pytest.raises(ValueError, match=f"classes is {classes}, allowed: whole numbers"):
+                build(classes)
+    with pytest.raises(ValueError, match="count is 0, allowed: whole numbers >= 1"):
+        log_cosh_batches(0)
 
 
 def test_importing_the_package_loads_nothing_heavy():

@@ -3,7 +3,9 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from PIL import Image
+from torch.utils.data import random_split
 
 from retable.adambias.config import EvaluateSettings, method_name
 from retable.adambias.sources import read_cifar100, read_eurosat
@@ -139,6 +141,41 @@ def test_measures(evaluated):
     assert "adambias-9b" not in values.index
 
 
+def test_measures_of_large_networks(tmp_path):
+    """At the paper's scale: the smaller share of both networks, the mean of both slopes."""
+    large, settings = ("resnet", "vit"), [(0.9, 0.999), (0.95, 0.999), (0.97, 0.999)]
+    histories = [
+        _history(tmp_path / dataset / method_name(*setting) / "seeds0-1.csv", *setting)
+        for dataset in large
+        for setting in settings
+    ]
+    for path in histories[3:]:  # the second network: other shares and a steeper slope
+        frame = pd.read_csv(path)
+        frame["share_negative"] -= 0.3
+        frame["test_accuracy"] = 1.0 + 3.0 * (frame["test_accuracy"] - 0.9)
+        write_csv(frame, path)
+    errors = [
+        {"experiment": "order", "dataset": "bilinear", "method": "adam_b0.9_r0.5_e0.01"}
+        | {"metric": metric, "x": h, "value": h}
+        for metric in ("error_plain", "error_corrected")
+        for h in (0.04, 0.02, 0.01)
+    ]
+    write_metrics(errors, tmp_path / "fits.csv")
+    change = {"levels": dict.fromkeys(large, (0.5,)), "large": large, "large_level": 0.5}
+    evaluate(
+        [tmp_path / "fits.csv"],
+        histories,
+        tmp_path / "rows.csv",
+        tmp_path / "measures.csv",
+        settings=SETTINGS.model_copy(update=change),
+    )
+    values = read_measures(tmp_path / "measures.csv").groupby("check")["value"].agg(list)
+    assert values["adambias-6b"] == pytest.approx([0.4, 0.4])
+    assert values["adambias-9b"] == pytest.approx([-0.02, -0.02], abs=1e-7)
+    # What was not run has no measure.
+    assert set(values.index) == {f"adambias-{check}" for check in ("2a", "2b", "6b", "9b")}
+
+
 def test_rows_hold_norms_at_equal_loss(evaluated):
     rows = read_metrics(evaluated[0])
     own = rows[(rows["method"] == "b0.9_r0.99") & (rows["dataset"] == "cifar16")]
@@ -191,6 +228,12 @@ def test_eurosat_reader_and_split(tmp_path):
     assert len(parts["train_labels"]) == 24
     together = np.concatenate([parts["train_labels"], parts["test_labels"]])
     assert sorted(together.tolist()) == arrays["labels"].tolist()
+    # the authors' split: torch's own, with its seed 42
+    official = random_split(range(30), [24, 6], torch.Generator().manual_seed(42))
+    for split, name in zip(official, ("train", "test"), strict=True):
+        np.testing.assert_array_equal(
+            parts[f"{name}_images"], arrays["images"][list(split.indices)]
+        )
     (tmp_path / "class9" / "0.jpg").write_bytes(b"no image")
     with pytest.raises(InputError, match=r"0\.jpg: not a whole image"):
         read_eurosat(tmp_path)

@@ -96,6 +96,18 @@ def test_a_loss_that_rises_or_is_no_number_stops_the_run():
         _gradients(run, epoch=4)
 
 
+@pytest.mark.parametrize(("times", "stops"), [(9.9, False), (10.1, True)])
+def test_ten_times_the_first_loss_is_the_limit(times, stops):
+    run = _run(_split())
+    value, _ = _gradients(run)
+    run.trainee.first_loss.fill_(value / times)
+    if stops:
+        with pytest.raises(InputError, match="more than 10 times its first value"):
+            _gradients(run, epoch=1)
+    else:
+        _gradients(run, epoch=1)
+
+
 def test_augmentation_moves_and_flips_whole_images():
     torch.manual_seed(0)
     images = torch.arange(1.0, 65.0).view(1, 1, 8, 8).expand(200, 1, 8, 8)

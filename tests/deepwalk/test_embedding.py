@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from numpy.polynomial.chebyshev import chebval
 
 from retable.deepwalk import (
     ConvergenceError,
@@ -15,7 +16,7 @@ from retable.deepwalk import (
     theory,
 )
 from retable.deepwalk.descent import descend
-from retable.deepwalk.softmax import chebyshev_sums, exact_sums
+from retable.deepwalk.softmax import _interpolate, _series, chebyshev_sums, exact_sums
 
 
 def expected_matrix(n, s):
@@ -87,6 +88,28 @@ def test_interpolation_resolves_long_and_shifted_embeddings():
     fast, slow = chebyshev_sums(x, y + 20, mass), exact_sums(x, y + 20, mass)
     for a, b in zip(fast, slow, strict=True):
         assert abs(a - b).max() <= 1e-8 * abs(b).max()
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 24, 96])
+def test_series_are_summed_as_by_the_recurrence(m):
+    rng = np.random.default_rng(m)
+    coefficients = rng.standard_normal((2, m)) * 0.7 ** np.arange(m)
+    t = np.concatenate([[-1.0, 0.0, 1.0], rng.uniform(-1, 1, 50)])
+    padded = np.pad(coefficients, ((0, 0), (0, max(0, 4 - m))))
+    assert np.allclose(_series(padded, t), chebval(t, coefficients.T), rtol=0, atol=1e-13)
+
+
+def test_interpolation_takes_no_more_nodes_than_it_needs():
+    """The decay of the first coefficients tells how many suffice: 24, then the right number."""
+    tried = []
+
+    def runge(v):
+        tried.append(v.size)
+        return 1 / (1 + 4 * v[None] ** 2)
+
+    t = np.linspace(-1, 1, 40)
+    assert np.allclose(_interpolate(runge, t), 1 / (1 + 4 * t**2), atol=1e-9)
+    assert tried == [24, 64]
 
 
 def test_interpolation_of_constant_embeddings():
@@ -299,6 +322,8 @@ def test_more_dimensions_lower_the_loss():
         ({"init_scale": -1.0}, "init_scale must be positive, got -1.0"),
         ({"step": 0.0}, "step must be positive, got 0.0"),
         ({"step": float("nan")}, "step must be positive, got nan"),
+        ({"dim": float("nan")}, "dim must be at least 1, got nan"),
+        ({"max_iter": float("nan")}, "max_iter must be at least 1, got nan"),
         ({"max_iter": 0}, "max_iter must be at least 1, got 0"),
         ({"tol": -1.0}, "tol must be >= 0, got -1.0"),
         ({"softmax": "fast"}, "softmax must be 'auto', 'exact' or 'chebyshev', got 'fast'"),

@@ -164,6 +164,16 @@ def test_checking_leaves_the_argument_alone():
     assert matrix.nnz == 4
 
 
+def test_indices_are_short_where_they_can_be():
+    long = sbm(50, 0.2, 0.1, seed=0).adjacency
+    for name in ("indices", "indptr"):
+        setattr(long, name, getattr(long, name).astype(np.int64))
+    checked = check_adjacency(long)
+    assert checked.indices.dtype == checked.indptr.dtype == np.int32
+    assert long.indices.dtype == np.int64
+    assert (checked != long).nnz == 0
+
+
 def test_largest_component():
     matrix = np.zeros((6, 6))
     for i, j in [(0, 1), (2, 4), (4, 5)]:

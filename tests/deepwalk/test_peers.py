@@ -101,9 +101,15 @@ def test_negative_sampling_refuses():
         ({"dim": 0}, "dim"),
         ({"negatives": 0}, "negatives must be at least 1, got 0"),
         ({"init_scale": 0.0}, "init_scale must be positive"),
+        ({"init_scale": float("inf")}, "init_scale must be positive, got inf"),
+        ({"step": -1.0}, "step must be positive, got -1.0"),
+        ({"max_iter": 0}, "max_iter must be at least 1, got 0"),
+        ({"tol": float("nan")}, "tol must be >= 0, got nan"),
     ]:
         with pytest.raises(ValueError, match=message):
             NegativeSampling(**settings, seed=0)
+    with pytest.raises(ValueError, match="dim must be at most n = 3, got 9"):
+        NegativeSampling(9, seed=0).fit(Cooccurrence(np.ones((3, 3)) - np.eye(3), 1))
 
 
 @pytest.mark.parametrize("output", ["hierarchical", "negative"])
@@ -132,3 +138,19 @@ def test_word2vec_refuses():
         word2vec(walks, 2, 1, output="full", seed=0)
     with pytest.raises(ValueError, match="dim must be at least 1, got 0"):
         word2vec(walks, 2, 0, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"window": 0}, "window must be at least 1, got 0"),
+        ({"epochs": 0}, "epochs must be at least 1, got 0"),
+        ({"walks": np.array([[0, 5]])}, r"walks must hold nodes in 0\.\.2, got 0 to 5"),
+        ({"walks": np.zeros((0, 3), dtype=int)}, r"walks must have shape .* got \(0, 3\)"),
+        ({"walks": np.array([[0.5, 1.0]])}, "walks must hold integers, got float64"),
+    ],
+)
+def test_word2vec_refuses_what_would_hang_or_mislead(change, message):
+    arguments = {"walks": np.array([[0, 1, 2]]), "window": 2, "epochs": 1} | change
+    with pytest.raises(ValueError, match=message):
+        word2vec(arguments.pop("walks"), 3, 1, seed=0, **arguments)

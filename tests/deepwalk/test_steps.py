@@ -193,7 +193,8 @@ def test_scaling_measures_ratios(tmp_path):
         dataset="sbm_log_a6_b1",
         seeds=Seeds((0,)),
         settings=ScalingSettings(
-            nodes=(1000, 2000, 4000),
+            # Large enough for the edges to outweigh the m polynomials of each node.
+            nodes=(4000, 8000, 16000),
             repeats=1,
             softmax_n=200,
             fit_n=200,

@@ -85,6 +85,10 @@ def test_lost_nodes_vanish_only_above_the_threshold():
         (lambda: theory.signal(1, 1, 0), "window must be at least 1"),
         (lambda: theory.signal(0, 0, 1), "not both 0"),
         (lambda: theory.signal(-1, 2, 1), "must be >= 0"),
+        (lambda: theory.signal(float("nan"), 1, 1), "must be >= 0 and not both 0, got p = nan"),
+        (lambda: theory.signal(1, 1, float("nan")), "window must be at least 1, got nan"),
+        (lambda: theory.exact_threshold(-1, 1), "a must be >= 0, got -1"),
+        (lambda: theory.exact_threshold(1, float("nan")), "b must be >= 0, got nan"),
         (lambda: theory.signal(1, 1, 1, k=1), "k must be at least 2"),
         (lambda: theory.fixed_point(1.0), r"s must lie in \(-1, 1\), got 1"),
         (lambda: theory.fixed_point(float("nan")), "s must lie in"),
@@ -125,5 +129,9 @@ def test_alignment():
     assert alignment(np.array([-1.0, -1, -1, 1, 1, 99]), np.array([0, 0, 0, 1, 1, -1])) > 0.97
     with pytest.raises(ValueError, match="2 communities, got 3"):
         alignment(np.ones(3), np.arange(3))
+    with pytest.raises(ValueError, match="2 communities, got 1"):
+        alignment(np.ones(3), np.zeros(3, dtype=int))
+    with pytest.raises(ValueError, match="2 communities, got 0"):
+        alignment(np.ones(3), np.full(3, -1))
     with pytest.raises(ValueError, match=r"x must be \(n,\)"):
         alignment(np.ones((6, 2)), labels)

@@ -152,6 +152,18 @@ def test_a_given_matrix_is_scaled_to_mass_n():
         assert np.allclose(cooc.matvec(np.ones(3)), cooc.row_mass)
 
 
+@pytest.mark.parametrize("share", [0.2, 0.8])
+def test_a_filled_matrix_and_a_sparse_one_multiply_alike(share):
+    rng = np.random.default_rng(0)
+    upper = np.triu(rng.uniform(size=(40, 40)) * (rng.uniform(size=(40, 40)) < share))
+    matrix = upper + upper.T
+    cooc = Cooccurrence.from_matrix(sparse.csr_array(matrix))
+    for shape in ((40,), (40, 1), (40, 3)):
+        v = rng.standard_normal(shape)
+        assert np.allclose(cooc.matvec(v), matrix @ v * 40 / matrix.sum(), atol=1e-13)
+    assert np.allclose(cooc.toarray(), matrix * 40 / matrix.sum(), atol=1e-15)
+
+
 def test_the_raw_mass_is_the_sum_before_scaling():
     adjacency = karate_club().adjacency
     assert Cooccurrence(adjacency, 3).raw_mass == pytest.approx(3 * adjacency.sum())
@@ -184,6 +196,18 @@ def test_bad_windows_and_walks_are_refused():
             expected_cooccurrence(PATH, 1, 3, window)
     with pytest.raises(ValueError, match=r"walks must hold nodes in 0\.\.1"):
         cooccurrence_from_walks(walks, 2, 1)
+    with pytest.raises(ValueError, match="window must be at least 1, got nan"):
+        Cooccurrence(PATH, float("nan"))
+    with pytest.raises(ValueError, match="walks must hold integers, got float64"):
+        cooccurrence_from_walks(walks * 0.5, 3, 1)
+    with pytest.raises(ValueError, match="n_walks must be at least 1, got nan"):
+        random_walks(PATH, float("nan"), 3, seed=0)
+    with pytest.raises(ValueError, match=r"v must be \(3,\) or \(3, k\), got \(5,\)"):
+        Cooccurrence(PATH, 1).matvec(np.ones(5))
+    with pytest.raises(ValueError, match=r"adjacency must be square, got shape \(3,\)"):
+        Cooccurrence(np.ones(3), 1)
+    with pytest.raises(ValueError, match=r"matrix must be square, got shape \(3,\)"):
+        Cooccurrence.from_matrix(np.ones(3))
     with pytest.raises(ValueError, match="walks must have shape"):
         cooccurrence_from_walks(walks[0], 3, 1)
     with pytest.raises(ValueError, match="n_walks must be at least 1, got 0"):

@@ -105,6 +105,8 @@ def test_shapes_for_any_numbers_of_clients(n_major, n_minor, gamma, n, seed):
         ({"n_minor": 0}, "n_minor is 0; it must be at least 1"),
         ({"n_major": 0}, "n_major is 0; it must be at least 1"),
         ({"n": 0}, "n is 0; it must be at least 1"),
+        ({"n": float("nan")}, "n is nan; it must be at least 1"),
+        ({"dim": float("nan")}, "dim is nan; it must be at least"),
         ({"dim": 84}, r"dim is 84; it must be at least K \+ n K = 85"),
     ],
 )

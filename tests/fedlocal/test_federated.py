@@ -192,6 +192,13 @@ def test_local_steps_learn_what_global_updates_miss():
         ({"steps": 4}, r"steps is 4; 2 rounds of 4 local steps hold 5\.\.8"),
         ({"lr": 0.0}, "lr is 0.0; it must be positive"),
         ({"eval_every": 0}, "eval_every is 0"),
+        ({"test": synthetic()[1][:3]}, "test has 3 clients; it must have 4"),
+        (
+            {"test": [(x[:, :2], y) for x, y in synthetic()[1]]},
+            r"test has samples of shape \(2, 40\); clients has \(3, 40\)",
+        ),
+        ({"features": np.eye(3)}, r"features has shape \(3, 3\); it must be \(K, 40\)"),
+        ({"features": np.ones(40)}, r"features has shape \(40,\); it must be \(K, 40\)"),
         ({"clients": []}, "clients is empty"),
         ({"clients": [(np.zeros((0, 3, 40)), np.zeros(0))]}, r"clients\[0\] has no samples"),
         ({"clients": [(np.zeros((2, 3, 9)), np.ones(2))]}, r"they must be \(patches, 40\)"),
@@ -450,12 +457,38 @@ def test_a_killed_run_ends_with_the_same_bytes(tmp_path, stop_at):
         ({"weight_decay": -1.0}, "weight_decay is -1.0; it must not be negative"),
         ({"average_buffers": "mean"}, "it must be 'average' or 'local'"),
         ({"test": images(2)}, "test has 2 clients; it must have 3"),
+        ({"test": images(size=4)}, r"test has samples of shape \(3, 4, 4\); clients has"),
     ],
 )
 def test_bad_input_to_federated_sgd(change, message):
     arguments = {"rounds": 2, "local_steps": 2, "average_buffers": "average"} | SGD | change
     with pytest.raises(ValueError, match=message):
         federated_sgd(cnn(), images(), rng=np.random.default_rng(0), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda y: y + 5, "labels reach 6; the model has 2 outputs"),
+        (lambda y: y - 1, r"\[0\] has labels other than integers ≥ 0"),
+        (lambda y: y.float(), r"\[0\] has labels other than integers ≥ 0"),
+    ],
+)
+@pytest.mark.parametrize("where", ["clients", "test"])
+def test_labels_that_no_output_stands_for(change, message, where):
+    data = {"clients": images(), "test": images(seed=1)}
+    data[where] = [(x, change(y)) for x, y in data[where]]
+    with pytest.raises(ValueError, match=message):
+        federated_sgd(
+            cnn(),
+            data["clients"],
+            rounds=2,
+            local_steps=2,
+            average_buffers="average",
+            rng=np.random.default_rng(0),
+            test=data["test"],
+            **SGD,
+        )
 
 
 def test_bad_input_to_parallel_sgd():

@@ -52,6 +52,8 @@ def test_growth_is_that_of_the_two_differential_equations():
         (lambda: critical_tau(1, 1, 3), "gamma is 1; it must be below alpha = 1"),
         (lambda: critical_tau(0, -1, 3), "alpha is 0; it must be positive"),
         (lambda: critical_tau(1, 0.5, -1), "in_degree is -1; it must not be negative"),
+        (lambda: critical_tau(1, 0.5, float("nan")), "in_degree is nan; it must not be negative"),
+        (lambda: net_growth(float("nan"), 1, 0.5, 3), "tau is nan; it must not be negative"),
         (lambda: net_growth(-0.1, 1, 0.5, 3), "tau is -0.1; it must not be negative"),
         (lambda: critical_local_steps(1, 0.5, 9, 0, 1), "lr is 0; it must be positive"),
         (lambda: critical_local_steps(1, 0.5, 9, 0.1, -1), "projection is -1; it must be positive"),

@@ -1,5 +1,7 @@
 """Closed forms against test values, finite differences and samples."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -42,6 +44,14 @@ def test_bernoulli_divergence_values():
     assert env.kl([0.25], [0.36]) == pytest.approx(0.0277929942, abs=1e-10)
     assert env.kl([0.5], [0.25]) == pytest.approx(0.1438410362, abs=1e-10)
     assert BernoulliSquare(2).kl([0.25, 0.5], [0.36, 0.25]) == pytest.approx(0.1716340304)
+
+
+def test_estimates_by_hand():
+    """Half an observation is added to each outcome."""
+    z = np.array([[True, False], [True, True], [True, False]])
+    np.testing.assert_allclose(BernoulliSquare(2).estimate(z), [3.5 / 4, 1.5 / 4])
+    bought = np.array([0, 2, 2, 1, 0])
+    np.testing.assert_allclose(LogitPricing([0, 0], 1).estimate(bought), [1.5 / 6.5, 2.5 / 6.5])
 
 
 def test_one_product_values():
@@ -187,19 +197,22 @@ def test_choices_do_not_overflow_at_large_utilities():
 
 
 def test_pricing_refuses_bad_input():
-    with pytest.raises(ValueError, match="b must be > 0, found 0"):
+    with pytest.raises(ValueError, match="b must be finite and > 0, found 0"):
         LogitPricing([1.0], 0)
-    with pytest.raises(ValueError, match="b must be > 0, found nan"):
+    with pytest.raises(ValueError, match="b must be finite and > 0, found nan"):
         LogitPricing([1.0], float("nan"))
     with pytest.raises(ValueError, match="a must be a finite vector"):
         LogitPricing([[1.0]], 1)
     with pytest.raises(ValueError, match=r"d\*phi_min <= phi_max < 1, found d=2, phi_min=0.6"):
         LogitPricing([1.0, 1.0], 1, phi_min=0.6)
-    with pytest.raises(ValueError, match=r"counts > 0, found \[3.0, 0.0\]"):
+    with pytest.raises(ValueError, match=r"finite counts > 0, found \[3.0, 0.0\]"):
         LogitPricing.from_counts([3, 0], 5)
-    with pytest.raises(ValueError, match="not_bought must be > 0, found -1"):
+    with pytest.raises(ValueError, match="not_bought must be finite and > 0, found -1"):
         LogitPricing.from_counts([3, 2], -1)
-    with pytest.raises(ValueError, match="theta_max must be > 0, found -1"):
+    for bought in ([], 3, [math.inf]):
+        with pytest.raises(ValueError, match="bought must be a vector of finite counts > 0, found"):
+            LogitPricing.from_counts(bought, 5)
+    with pytest.raises(ValueError, match="theta_max must be finite and > 0, found -1"):
         LogitPricing([1.0], 1, theta_max=-1)
     with pytest.raises(ValueError, match=r"optimal_theta=\[2.0\] lies outside Box"):
         LogitPricing([2.0], 1, theta_max=1.5).optimal_risk  # noqa: B018
@@ -223,10 +236,55 @@ def test_wrong_shapes_are_refused(env):
         lambda x: env.kl(x, env.optimal_phi),
         lambda x: env.kl(env.optimal_phi, x),
     ):
-        with pytest.raises(ValueError, match=rf"must have shape \(\.\.\., {env.d_theta}\)"):
+        with pytest.raises(ValueError, match=rf"must have shape \((\.\.\.)?,? ?{env.d_theta},?\)"):
             call(wrong)
-    with pytest.raises(ValueError, match="d must be >= 1, found 0"):
-        BernoulliSquare(0)
+    for call in (
+        lambda x: env.sample(x, 3, np.random.default_rng(0)),
+        lambda x: env.loss(z, x),
+        lambda x: env.kl(env.optimal_phi, x),
+    ):  # one model at a time
+        with pytest.raises(ValueError, match=rf"must have shape \({env.d_theta},\), found \(1, "):
+            call(np.full((1, env.d_theta), 0.1))
+    for d in (0, 1.5, math.nan):
+        with pytest.raises(ValueError, match=f"d must be a whole number >= 1, found {d}"):
+            BernoulliSquare(d)
+
+
+@each_environment
+def test_samples_of_another_shape_or_kind_are_refused(env):
+    bits = isinstance(env, BernoulliSquare)
+    theta = env.optimal_theta
+    d = env.d_phi
+    wrong = (
+        [np.ones((4, d + 1), bool), np.ones(4, bool), np.ones((0, d), bool)]
+        if bits
+        else [np.array([[0, 1]]), np.array([], int), np.array([0, d + 1]), np.array([0, -1])]
+    )
+    for z in wrong:
+        for call in (
+            env.estimate,
+            lambda z: env.loss(z, theta),
+            lambda z: env.loss_gradient(z, theta),
+        ):
+            with pytest.raises(ValueError, match=r"z must (have shape|lie in 0\.\.)"):
+                call(z)
+
+
+@each_environment
+def test_models_and_parameters_out_of_range_are_refused(env):
+    rng = np.random.default_rng(0)
+    unknown = np.full(env.d_theta, math.nan)
+    with pytest.raises(ValueError, match=r"theta must (lie in \[-1, 1\]|be finite).*nan"):
+        env.sample(unknown, 3, rng)
+    if isinstance(env, BernoulliSquare):
+        with pytest.raises(ValueError, match=r"theta must lie in \[-1, 1\].*2"):
+            env.sample(np.full(env.d_theta, 2.0), 3, rng)
+    for phi in (unknown, np.full(env.d_phi, -0.1), np.full(env.d_phi, 1.1)):
+        for call in (env.inverse_map, env.risk_phi, env.risk_phi_gradient, env.risk_phi_hessian):
+            with pytest.raises(ValueError, match=r"phi(:| must).*found \["):
+                call(phi)
+    with pytest.raises(ValueError, match=r"q: distribution parameter on the boundary.*nan"):
+        env.kl(env.optimal_phi, unknown)
 
 
 @each_environment

@@ -96,9 +96,9 @@ def test_directions_are_uniform():
 @pytest.mark.parametrize("estimate", [one_point_gradient, two_point_gradient])
 def test_estimates_refuse_a_width_of_zero(estimate):
     for delta in (0.0, -1.0, math.nan):
-        with pytest.raises(ValueError, match=f"delta must be > 0, found {delta}"):
+        with pytest.raises(ValueError, match=f"delta must be finite and > 0, found {delta}"):
             estimate(lambda x: x[0], np.zeros(1), delta, rng())
-    with pytest.raises(ValueError, match="d must be >= 1, found 0"):
+    with pytest.raises(ValueError, match="d must be a whole number >= 1, found 0"):
         unit_sphere(rng(), 0)
 
 
@@ -165,6 +165,26 @@ def test_learn_model_follows_its_equations():
     assert learned.log.level.tolist() == ["inner", "inner"]
 
 
+def test_learn_model_takes_shorter_and_shorter_steps():
+    """Three steps η/√(s+1) in two dimensions, retraced from the models that were deployed."""
+    env, target = BernoulliSquare(2), np.array([0.3, 0.5])
+    directions, samples = rng(6).spawn(2)
+    theta, iterates = np.array([0.5, 0.6]), []
+    for s in range(3):
+        w = unit_sphere(directions, 2)
+        kappa = [
+            env.kl(target, env.estimate(env.sample(theta + sign * 0.1 * w, 40, samples)))
+            for sign in (1, -1)
+        ]
+        theta = theta - 0.05 / math.sqrt(s + 1) * (2 / 0.2) * (kappa[0] - kappa[1]) * w
+        assert env.theta_set.contains(theta)
+        iterates.append(theta)
+    learned = learn_model(
+        env, target, [0.5, 0.6], steps=3, n_kl=40, delta=0.1, step_size=0.05, rng=rng(6)
+    )
+    np.testing.assert_allclose(learned.theta, (iterates[1] + iterates[2]) / 2, rtol=1e-12)
+
+
 def test_learn_model_averages_the_last_half_of_its_iterates():
     """Two steps average one iterate, the last; three average the last two."""
     env = BernoulliSquare(1)
@@ -189,10 +209,14 @@ def test_learn_model_averages_the_last_half_of_its_iterates():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"steps": 0}, "steps must be >= 1, found 0"),
-        ({"n_kl": 0}, "n_kl must be >= 1, found 0"),
-        ({"delta": 0.0}, "delta must be > 0, found 0.0"),
-        ({"step_size": -1.0}, "step_size must be > 0, found -1.0"),
+        ({"steps": 0}, "steps must be a whole number >= 1, found 0"),
+        ({"n_kl": 0}, "n_kl must be a whole number >= 1, found 0"),
+        ({"steps": math.nan}, "steps must be a whole number >= 1, found nan"),
+        ({"n_kl": 2.5}, r"n_kl must be a whole number >= 1, found 2\.5"),
+        ({"target": ["a"]}, r"target must be an array of numbers, found \['a'\]"),
+        ({"delta": math.inf}, "delta must be finite and > 0, found inf"),
+        ({"delta": 0.0}, "delta must be finite and > 0, found 0.0"),
+        ({"step_size": -1.0}, "step_size must be finite and > 0, found -1.0"),
         ({"target": [0.95]}, r"target=\[0.95\] lies outside Box"),
         ({"target": [0.3, 0.3]}, r"target must have shape \(1,\), found \(2,\)"),
         ({"theta0": [0.99]}, r"theta0=\[0.99\] lies outside Box"),
@@ -256,15 +280,27 @@ def test_schedule_never_passes_its_budget(budget, n_kl):
 
 
 def test_schedule_refuses_bad_input():
-    with pytest.raises(ValueError, match=r"budget must be >= 1632 samples .*, found 1000"):
+    with pytest.raises(
+        ValueError, match=r"budget must be finite and >= 1632 samples .*, found 1000"
+    ):
         Schedule.from_budget(1000, 32, 1, 1)
-    with pytest.raises(ValueError, match="n_kl must be >= 1, found 0"):
+    with pytest.raises(ValueError, match="n_kl must be a whole number >= 1, found 0"):
         Schedule.from_budget(1000, 0, 1, 1)
-    with pytest.raises(ValueError, match="c_eta must be > 0, found 0"):
+    for budget in (-1000, math.nan, math.inf):
+        with pytest.raises(ValueError, match=f"budget must be finite and >= 1632.* {budget}"):
+            Schedule.from_budget(budget, 32, 1, 1)
+        with pytest.raises(ValueError, match=f"budget must be finite and >= 1632.* {budget}"):
+            optimize(BernoulliSquare(1), [0.3], budget=budget, n_kl=32, rng=rng())
+    for count in (1.5, math.nan):
+        with pytest.raises(ValueError, match=f"n_kl must be a whole number >= 1, found {count}"):
+            Schedule.from_budget(2**17, count, 1, 1)
+        with pytest.raises(ValueError, match=f"outer_steps must be a whole .* found {count}"):
+            Schedule(count, 8, 0.1, 0.1, 0.1, 0.1)
+    with pytest.raises(ValueError, match="c_eta must be finite and > 0, found 0"):
         Schedule.from_budget(2**17, 32, 1, 1, c_eta=0)
-    with pytest.raises(ValueError, match="outer_steps must be >= 1, found 0"):
+    with pytest.raises(ValueError, match="outer_steps must be a whole number >= 1, found 0"):
         Schedule(0, 1, 0.1, 0.1, 0.1, 0.1)
-    with pytest.raises(ValueError, match=r"delta must be > 0, found -0\.1"):
+    with pytest.raises(ValueError, match=r"delta must be finite and > 0, found -0\.1"):
         Schedule(1, 1, -0.1, 0.1, 0.1, 0.1)
 
 
@@ -320,6 +356,30 @@ def test_optimize_follows_its_equations():
         np.testing.assert_allclose(result.thetas[t], models[t].mean(axis=0))
 
 
+def test_optimize_hands_targets_and_starts_to_learn_model():
+    env = Recorded(BernoulliSquare(2))
+    delta, steps, outer_steps = 0.2, 8, 3
+    schedule = Schedule(outer_steps, steps, delta, 0.3, 0.05, 0.05)
+    result = optimize(env, [0.5, 0.6], budget=10**5, n_kl=64, schedule=schedule, rng=rng(3))
+    log = result.log
+    directions, _, _ = rng(3).spawn(3)
+    # Each LearnModel has one target for its 2S divergences.
+    targets = np.array(env.targets).reshape(2 * outer_steps + 1, 2 * steps, 2)
+    assert np.all(targets == targets[:, :1])
+    # The first two models that it deploys lie on both sides of its start.
+    starts = log.theta[np.isin(log.level, ["inner", "final"])].reshape(-1, 2 * steps, 2)[:, :2]
+    expected = [np.array([0.5, 0.6]), *result.thetas]
+    for t in range(outer_steps):
+        u = unit_sphere(directions, 2)
+        for k, sign in enumerate((1, -1)):
+            wanted = env.phi_set.project(result.phis[t] + sign * delta * u)
+            np.testing.assert_array_equal(targets[2 * t + k, 0], wanted)
+            np.testing.assert_allclose(starts[2 * t + k].mean(axis=0), expected[t])
+    # The last one: the mean of the last ⌈T/2⌉ parameters, from the last learned models.
+    np.testing.assert_allclose(targets[-1, 0], result.phis[-2:].mean(axis=0))
+    np.testing.assert_allclose(starts[-1].mean(axis=0), result.thetas[-1])
+
+
 def test_optimize_needs_nothing_that_is_hidden():
     for env, theta0 in ((BernoulliSquare(2), [0.3, 0.3]), (PRICING, [0.0, 0.0])):
         runs = [
@@ -371,10 +431,12 @@ def test_optimize_cuts_a_schedule_that_asks_for_too_much():
 def test_procedures_refuse_bad_input():
     env, schedule = BernoulliSquare(1), Schedule(1, 8, 0.1, 0.1, 0.1, 0.1)
     # One outer step with the first and the last costs 6·8 + 3 = 51 deployments.
-    with pytest.raises(ValueError, match=r"budget must be >= 204 samples \(51 .*\), found 203"):
+    with pytest.raises(
+        ValueError, match=r"budget must be finite and >= 204 samples \(51 .*\), found 203"
+    ):
         optimize(env, [0.3], budget=203, n_kl=4, schedule=schedule, rng=rng())
     assert optimize(env, [0.3], budget=204, n_kl=4, schedule=schedule, rng=rng()).log.n.sum() == 204
-    with pytest.raises(ValueError, match="n_kl must be >= 1, found 0"):
+    with pytest.raises(ValueError, match="n_kl must be a whole number >= 1, found 0"):
         optimize(env, [0.3], budget=10**4, n_kl=0, schedule=schedule, rng=rng())
     for method in (optimize, *BASELINES):
         options = {} if method is optimize else {"step": 1.0}
@@ -382,10 +444,12 @@ def test_procedures_refuse_bad_input():
             method(env, [0.01], budget=10**4, n_kl=8, rng=rng(), **options)
         with pytest.raises(ValueError, match=r"theta0 must have shape \(1,\), found \(2,\)"):
             method(env, [0.3, 0.3], budget=10**4, n_kl=8, rng=rng(), **options)
-        with pytest.raises(ValueError, match=r"budget must be >= \d+ samples .*, found 3"):
+        with pytest.raises(
+            ValueError, match=r"budget must be finite and >= \d+ samples .*, found 3"
+        ):
             method(env, [0.3], budget=3, n_kl=8, rng=rng(), **options)
     for method in BASELINES:
-        with pytest.raises(ValueError, match="step must be > 0, found 0"):
+        with pytest.raises(ValueError, match="step must be finite and > 0, found 0"):
             method(env, [0.3], budget=10**4, n_kl=8, rng=rng(), step=0)
 
 
@@ -420,6 +484,45 @@ def test_baselines_use_their_whole_budget_and_no_more(method):
     np.testing.assert_allclose(runs[0].theta, thetas[-half:].mean(axis=0))
     if pairs:
         np.testing.assert_allclose((log.theta[0] + log.theta[1]) / 2, [0.3, 0.4])
+
+
+def test_baselines_follow_their_equations():
+    """Three steps c√d/√(t+1) of each, from what was logged or drawn again."""
+    env, c, delta, start = BernoulliSquare(2), 0.05, 0.1, np.array([0.5, 0.6])
+    sizes = c * np.sqrt(2 / np.array([1, 2, 3]))
+    common = {"budget": 32 * 8, "n_kl": 32, "step": c}
+
+    result = direct(env, start, rng=rng(4), delta=delta, **common)
+    pairs, losses = result.log.theta.reshape(-1, 2, 2), result.log.loss_mean.reshape(-1, 2)
+    for t in range(3):
+        u = (pairs[t, 0] - pairs[t, 1]) / (2 * delta)
+        gradient = 2 / (2 * delta) * (losses[t, 0] - losses[t, 1]) * u
+        np.testing.assert_allclose(
+            result.thetas[t + 1], result.thetas[t] - sizes[t] * gradient, rtol=1e-9
+        )
+
+    result = direct_one_point(env, start, rng=rng(4), delta=delta, **common | {"step": c / 10})
+    for t in range(3):
+        u = (result.log.theta[t] - result.thetas[t]) / delta
+        gradient = 2 / delta * result.log.loss_mean[t] * u
+        np.testing.assert_allclose(
+            result.thetas[t + 1], result.thetas[t] - sizes[t] / 10 * gradient, rtol=1e-9
+        )
+
+    result = repeated_gradient(env, start, rng=rng(4), **common)
+    _, samples = rng(4).spawn(2)
+    for t in range(3):
+        z = env.sample(result.thetas[t], 32, samples)
+        np.testing.assert_allclose(
+            result.thetas[t + 1],
+            result.thetas[t] - sizes[t] * (z - result.thetas[t]).mean(axis=0),
+        )
+
+    result = known_map(env, start, rng=rng(4), **common)
+    for t in range(3):
+        gradient = env.risk_phi_gradient(result.phis[t])
+        np.testing.assert_allclose(result.phis[t + 1], result.phis[t] - sizes[t] * gradient)
+    np.testing.assert_allclose(result.thetas, np.sqrt(result.phis))
 
 
 @pytest.mark.parametrize("method", BASELINES)
@@ -492,6 +595,13 @@ def test_regret_by_hand():
         regret(Hand, env, charge="outer")
 
 
+def test_regret_of_nothing_is_empty():
+    env = BernoulliSquare(1)
+    log = direct(env, [0.6], budget=2**10, n_kl=16, step=0.5, rng=rng()).log.until(0)
+    for charge in ("all", "outer"):
+        assert [len(part) for part in regret(log, env, charge)] == [0, 0]
+
+
 def test_regret_notices_a_wrong_optimum():
     env = BernoulliSquare(1)
     log = direct(env, [0.6], budget=2**10, n_kl=16, step=0.5, rng=rng()).log
@@ -505,9 +615,14 @@ def test_growth_exponent_of_a_power():
     assert growth_exponent(n, 3.0 * n ** (5 / 6)) == pytest.approx(5 / 6)
     with pytest.raises(ValueError, match="vectors of one length >= 2"):
         growth_exponent([10], [1])
-    with pytest.raises(ValueError, match="must be > 0"):
-        growth_exponent([10, 20], [1, 0])
-    with pytest.raises(ValueError, match="not all ns equal"):
+    for bad in (0.0, math.nan, math.inf):
+        with pytest.raises(
+            ValueError, match=rf"regrets must be finite and > 0, found \[1\.0, {bad}"
+        ):
+            growth_exponent([10, 20], [1, bad])
+        with pytest.raises(ValueError, match=rf"ns must be finite and > 0, found \[10\.0, {bad}"):
+            growth_exponent([10, bad], [1, 2])
+    with pytest.raises(ValueError, match="ns must not all be equal"):
         growth_exponent([10, 10], [1, 2])
 
 

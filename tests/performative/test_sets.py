@@ -97,10 +97,25 @@ def test_a_margin_that_leaves_nothing_is_refused(space):
         space.project(np.zeros(space.dim), -0.1)
 
 
+@pytest.mark.parametrize("space", SETS)
+def test_points_of_another_shape_are_refused(space):
+    x = np.zeros(space.dim + 1)
+    for call in (space.project, space.contains):
+        with pytest.raises(ValueError, match=r"x must have shape .*, found \(\d,\)"):
+            call(x)
+        with pytest.raises(ValueError, match="x must be an array of numbers, found 'here'"):
+            call("here")
+
+
+def test_the_capped_simplex_needs_finite_points():
+    with pytest.raises(ValueError, match=r"x must be finite, found \[nan, 0\.9\]"):
+        CappedSimplex(2, 0.0, 1.0).project([math.nan, 0.9])
+
+
 def test_empty_sets_are_refused():
     with pytest.raises(ValueError, match="lo <= hi, found lo=2, hi=1"):
         Box(2, 1, 3)
-    with pytest.raises(ValueError, match="dim must be >= 1, found 0"):
+    with pytest.raises(ValueError, match="dim must be a whole number >= 1, found 0"):
         Box(0, 1, 0)
     with pytest.raises(ValueError, match=r"dim\*lo <= total, found dim=5, lo=0.3, total=1.0"):
         CappedSimplex(5, 0.3, 1.0)

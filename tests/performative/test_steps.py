@@ -13,11 +13,16 @@ from retable.common.errors import InputError
 from retable.common.metrics import read_measures, read_metrics
 from retable.common.seedfile import read_seed_file
 from retable.common.seeds import Seeds
-from retable.performative import BernoulliSquare, direct, regret
+from retable.performative import BernoulliSquare, direct, learn_model, regret
 from retable.performative.config import CountsSettings, Inner, LogitWorld, Method, Toy
 from retable.performative.environments import LogitPricing
 from retable.performative.steps.counts import count_demand, counts, read_counts
-from retable.performative.steps.evaluate import evaluate, second_differences
+from retable.performative.steps.evaluate import (
+    _deployment_exponents,
+    _dimension_exponents,
+    evaluate,
+    second_differences,
+)
 from retable.performative.steps.figure import figure
 from retable.performative.steps.inner import inner
 from retable.performative.steps.run import environment, generator, run
@@ -153,6 +158,37 @@ def test_inner_error_is_the_distance_of_distributions(tmp_path):
     assert by_steps[200] < by_steps[5] / 2 < 0.27 / 2
 
 
+def test_inner_error_takes_the_widths_and_steps_of_the_schedule(tmp_path):
+    settings = Inner(
+        steps=(5, 10),
+        dims=(4,),
+        n_kl=8,
+        theta0=0.3,
+        target=0.36,
+        repetitions=2,
+        c_in=0.3,
+        c_step=0.2,
+    )
+    inner(tmp_path / "i.csv", d=4, seeds=Seeds((1,)), settings=settings)
+    env = BernoulliSquare(4)
+    for row in read_metrics(tmp_path / "i.csv").itertuples():
+        steps = int(row.x)
+        squares = []
+        for repetition in range(2):
+            learned = learn_model(
+                env,
+                [0.36] * 4,
+                [0.3] * 4,
+                steps=steps,
+                n_kl=8,
+                delta=0.3 * 4**0.25 * steps**-0.25,
+                step_size=0.2 / 2,
+                rng=generator(1, "inner", 4, steps, repetition),
+            )
+            squares.append(np.sum((learned.theta**2 - 0.36) ** 2))
+        assert row.value == pytest.approx(np.sqrt(np.mean(squares)), rel=1e-6)
+
+
 def test_from_runs_to_table_figure_and_measures(tmp_path):
     config, demand = small(tmp_path)
     runs = []
@@ -192,6 +228,36 @@ def test_from_runs_to_table_figure_and_measures(tmp_path):
         growth = own[(own["dataset"] == "bernoulli_d1")].set_index("metric")["value"]
         ratio = np.log2(growth["regret@8192"] / growth["regret@4096"])
         assert exponents["bernoulli_d1"] == pytest.approx(ratio)
+        at = (
+            rows[rows["seed"] == seed]
+            .set_index(["dataset", "method", "metric"])["value"]
+            .sort_index()
+        )
+        worlds = [at[dataset, "closed_form"] for dataset in ("bernoulli_d2", "movielens")]
+        eigenvalues = [world["min_eig_theta"] for world in worlds]
+        assert measured["performative-1", seed] == pytest.approx(max(eigenvalues))
+        for check, metric in (("2a", "min_eig_phi"), ("2b", "midpoint_gap")):
+            expected = min(world[metric] for world in worlds)
+            assert measured[f"performative-{check}", seed] == pytest.approx(expected)
+        excess = at["bernoulli_d1", "reparam", "excess_final@8192"]
+        assert measured["performative-3", seed] == pytest.approx(excess)
+        # -PR* is the best revenue, what the known map earns in the end.
+        prices = at["movielens", "reparam"]
+        best = prices["revenue@4096"] + prices["excess_final@4096"]
+        share = prices["excess_final@4096"] / best
+        assert measured["performative-4", seed] == pytest.approx(share)
+        errors = at["bernoulli_d1", "learn_model"]
+        slope = np.log(errors["inner_error@20"] / errors["inner_error@10"]) / np.log(2)
+        assert measured["performative-5", seed] == pytest.approx(slope)
+    paths = read_metrics(tmp_path / "toy.csv")
+    paths = paths[(paths["metric"] == "risk")].sort_values("x")
+    for check, dataset in (("8", "toy_nonconvex"), ("9", "toy_matched")):
+        for start in (0, 1):
+            own = paths[(paths["dataset"] == dataset) & (paths["seed"] == start)]
+            curves = own.groupby("method")["value"].agg(list)
+            gap = np.array(curves["direct"]) - np.array(curves["reparam_exact_inner"])
+            area = gap.sum() - (gap[0] + gap[-1]) / 2
+            assert measured[f"performative-{check}", start] == pytest.approx(area, abs=1e-7)
     table(out["rows"], ROOT / "seeds" / "performative.yaml", tmp_path / "table.csv")
     written = pd.read_csv(tmp_path / "table.csv")
     assert {"mean", "ci_low", "n_seeds", "reported", "source"} <= set(written.columns)
@@ -202,6 +268,25 @@ def test_from_runs_to_table_figure_and_measures(tmp_path):
     figure(out["rows"], out["curves"], *files[2:])
     assert files[0].read_bytes() == files[2].read_bytes()
     assert files[1].read_bytes() == files[3].read_bytes()
+
+
+def test_exponents_in_dimension_and_in_samples_of_a_deployment():
+    """Regret 3 d^.5 m^.2 at N = 100; sweeps over m stay out of the slope over d."""
+    rows = [
+        {"dataset": f"bernoulli_d{d}" + f"_nkl{m}" * (m != 32), "method": "reparam", "seed": 0}
+        | {"metric": "regret", "x": x, "value": 3 * d**0.5 * m**0.2 * (x / 100) ** 0.8}
+        for d in (1, 2, 4)
+        for m in (16, 32, 64, 256)
+        for x in (50, 100)
+    ]
+    horizons = pd.DataFrame(rows).assign(experiment="regret")
+    (slope,) = _dimension_exponents(horizons, 100)
+    assert (slope["dataset"], slope["metric"]) == ("bernoulli", "dim_exponent@100")
+    assert slope["value"] == pytest.approx(0.5)
+    found = list(_deployment_exponents(horizons, 100))
+    assert [row["dataset"] for row in found] == ["bernoulli_d1", "bernoulli_d2", "bernoulli_d4"]
+    assert {row["metric"] for row in found} == {"n_kl_exponent@100"}
+    assert [row["value"] for row in found] == pytest.approx([0.2] * 3)
 
 
 def test_toy_starts(tmp_path):
@@ -247,6 +332,19 @@ def test_bad_configuration_is_refused_with_its_key(tmp_path):
         (lambda base: base["judge"].update(budget=7), "judge.budget must be one of"),
         (lambda base: base["judge"].update(exponent_dims=[3]), "judge.exponent_dims must be some"),
         (lambda base: base["schedule"].pop("pricing"), "schedule.pricing: is missing"),
+        (lambda base: base["toy"].update(limits=[0.9, 0.1]), "toy: .*limits must be rising"),
+        (
+            lambda base: base["toy"]["starts"].update(paper=[-1, 0.8, 10]),
+            r"toy: .*starts.paper must lie within \[0.1, 0.9\], found -1",
+        ),
+        (lambda base: base["pricing"].update(phi_min=0.2), "pricing: .*phi_max must be >= phi_min"),
+        (lambda base: base["pricing"].update(theta0=5.0), "pricing: .*theta0 must be <= theta_max"),
+        (lambda base: base["plateau"].update(phi_min=0.9), "plateau: .*phi_max must be >= phi_min"),
+        (lambda base: base["plateau"].update(theta0=13.0), "plateau: .*theta0 must be <= 12"),
+        (
+            lambda base: base["plateau"].update(budgets=[1000]),
+            "budgets of logit1 must be >= 3264, .*n_kl=64, found 1000",
+        ),
     ]:
         with pytest.raises(InputError, match=message):
             load(change)

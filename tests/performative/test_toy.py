@@ -35,6 +35,16 @@ def test_one_exact_step_by_hand():
     np.testing.assert_allclose(path[:, 0], [0.5, 0.5 - 0.01 * slope], rtol=1e-12)
 
 
+def test_near_zero_the_perturbation_is_shorter():
+    """At φ = .0144 it is .9 φ, and the lower target .00144 is raised to .01."""
+    path, phis = toy_reparameterized([0.12], iterations=1, step=0.01, delta=0.1, inner="exact")
+    width = 0.9 * 0.0144
+    difference = toy_risk(np.sqrt(0.0144 + width)) - toy_risk(0.1)
+    phi = 0.0144 - 0.01 * difference / (2 * width)
+    np.testing.assert_allclose(phis[1], [phi], rtol=1e-12)
+    np.testing.assert_allclose(path[1], [np.sqrt(phi)], rtol=1e-12)
+
+
 def test_learned_models_approach_exact_ones_with_many_inner_steps():
     """They lie around the φ that was just perturbed, the exact ones at the φ that follows.
 
@@ -71,3 +81,30 @@ def test_models_stay_in_range_and_nothing_is_random():
     assert np.all((paths[0] > 0) & (paths[0] < 1))
     with pytest.raises(ValueError, match='"learned" or "exact", found \'neither\''):
         toy_reparameterized(start, **STEPS, inner="neither")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"theta0": [0.3, 2.0]},
+            r"theta0 must be a vector within \[0\.01, 0\.95\], found \[0\.3, 2",
+        ),
+        ({"theta0": [np.nan]}, r"theta0 must be .* found \[nan\]"),
+        ({"theta0": 0.3}, r"theta0 must be a vector .* found 0\.3"),
+        ({"iterations": -1}, "iterations must be a whole number >= 1, found -1"),
+        ({"step": 0.0}, r"step must be finite and > 0, found 0\.0"),
+        ({"delta": np.nan}, "delta must be finite and > 0, found nan"),
+        ({"inner_steps": 0}, "inner_steps must be a whole number >= 1, found 0"),
+        ({"inner_delta": -1}, "inner_delta must be finite and > 0, found -1"),
+        ({"limits": (0.9, 0.1)}, r"limits must be rising within \(0, 1\), found \(0\.9, 0\.1\)"),
+        ({"limits": (0.0, 0.9)}, r"limits must be rising within \(0, 1\)"),
+    ],
+)
+def test_toy_refuses_bad_input(change, message):
+    arguments = {"theta0": [0.3]} | STEPS | change
+    with pytest.raises(ValueError, match=message):
+        toy_reparameterized(**arguments)
+    if set(change) & {"theta0", "iterations", "step", "delta"}:
+        with pytest.raises(ValueError, match=message):
+            toy_direct(**arguments)

@@ -1,6 +1,7 @@
 """Argument checks that the modules here share; each raises one line: name, value, range."""
 
 import math
+from numbers import Integral
 
 PLACEMENTS = ("inside", "outside")
 
@@ -25,7 +26,7 @@ def check_positive(name: str, value: float, why: str = "") -> None:
 
 def check_count(name: str, value: int, least: int) -> None:
     """A whole number that is at least `least`."""
-    if isinstance(value, bool) or value != int(value) or value < least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name} is {value}, allowed: whole numbers >= {least}")
 
 

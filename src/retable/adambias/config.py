@@ -8,6 +8,8 @@ from retable.common.settings import PaperConfig, Settings, StepSettings
 
 Decay = Annotated[float, Field(ge=0, lt=1)]
 Eps = Annotated[float, Field(gt=0)]
+Level = Annotated[float, Field(gt=0)]
+Steps = Annotated[int, Field(ge=1)]
 Pair = tuple[Decay, Decay]
 Triple = tuple[Decay, Decay, Eps]
 
@@ -71,8 +73,13 @@ class ToyCase(Settings):
     bias_correction: bool = True
     eps_placement: Literal["inside", "outside"] = "inside"
     time: float = Field(gt=0, description="time horizon T")
-    steps: tuple[int, ...] = Field(min_length=3, description="steps on T, rising; h = T / steps")
+    steps: tuple[Steps, ...] = Field(min_length=3, description="steps on T, rising; h = T / steps")
     counts: bool = Field(True, description="whether the claims look at it; the figure always does")
+
+    @model_validator(mode="after")
+    def _rising(self) -> "ToyCase":
+        _check_rising(self.steps)
+        return self
 
     @property
     def name(self) -> str:
@@ -114,8 +121,13 @@ class NetworkOrder(StepSettings):
 
     hidden: int = Field(ge=1)
     time: float = Field(gt=0)
-    steps: tuple[int, ...] = Field(min_length=3)
+    steps: tuple[Steps, ...] = Field(min_length=3, description="steps on T, rising; h = T / steps")
     cases: tuple[NetworkCase, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _rising(self) -> "NetworkOrder":
+        _check_rising(self.steps)
+        return self
 
 
 class OrderSettings(Settings):
@@ -134,6 +146,11 @@ class ToyDefect(StepSettings):
     first: int = Field(ge=0, description="first step of the fit")
     cases: tuple[Triple, ...] = Field(min_length=1)
 
+    @model_validator(mode="after")
+    def _window(self) -> "ToyDefect":
+        _check_window(self.first, self.steps)
+        return self
+
 
 class NetworkDefect(StepSettings):
     """Measured coefficient κ on the small network."""
@@ -143,6 +160,11 @@ class NetworkDefect(StepSettings):
     steps: int = Field(ge=2)
     first: int = Field(ge=0, description="first step of the fit")
     case: Triple
+
+    @model_validator(mode="after")
+    def _window(self) -> "NetworkDefect":
+        _check_window(self.first, self.steps)
+        return self
 
 
 class DefectSettings(Settings):
@@ -175,14 +197,14 @@ class PathsSettings(StepSettings):
 class EvaluateSettings(Settings):
     """At which losses the trainings are compared, and which of them the claims look at."""
 
-    levels: dict[str, tuple[float, ...]] = Field(description="training losses, by data set")
+    levels: dict[str, tuple[Level, ...]] = Field(description="training losses, by data set")
     sweep: str = Field(description="data set of the claims on norms")
     sweep_level: float = Field(gt=0, description="training loss of the claims on norms")
     beta: Decay = Field(description="β of the sweep over ρ")
     rho: Decay = Field(description="ρ of the sweep over β")
     stage: Triple = Field(description="training whose first and last tenth are compared")
     usual: Pair = Field(description="usual setting, for the share of negative coefficients")
-    accuracy_levels: dict[str, float] = Field(description="training losses of the last claim")
+    accuracy_levels: dict[str, Level] = Field(description="training losses of the last claim")
     large: tuple[str, ...] = Field((), description="data sets of the checks at paper scale")
     large_level: float = Field(0.1, gt=0, description="training loss of those checks")
     penalising: Triple = Field(description="case with β > ρ and small ε")
@@ -194,7 +216,7 @@ class FigureSettings(Settings):
     """Size of the figure."""
 
     width: float = Field(11.0, gt=0, description="inches")
-    height: float = Field(9.2, gt=0, description="inches")
+    height: float = Field(12.2, gt=0, description="inches, of the four rows of panels")
     beta: Decay = Field(0.9, description="β of the sweep over ρ, MNIST")
     rho: Decay = Field(0.99, description="ρ of the sweep over β, MNIST")
     rho_cifar: Decay = Field(0.995, description="ρ of the sweep over β, CIFAR-10")
@@ -225,7 +247,51 @@ class Config(PaperConfig):
             for section in ("prepare", "train"):
                 if dataset not in getattr(self, section):
                     raise ValueError(f"methods names '{dataset}', which {section} does not")
+        for dataset, settings in self.methods.items():
+            names = [method_name(*setting) for setting in settings]
+            for setting, name in zip(settings, names, strict=True):
+                if parse_method(name)[: len(setting)] != setting or names.count(name) > 1:
+                    raise ValueError(
+                        f"methods.{dataset} holds {setting} twice or with more digits than its "
+                        f"name '{name}' tells"
+                    )
+        self._check_claims()
         networks = [self.order.network, self.defect.network]
         if any(networks) and "mnist49" not in self.prepare:
             raise ValueError("order.network and defect.network need prepare.mnist49")
         return self
+
+    def _check_claims(self) -> None:
+        """The claims look at data sets that are trained, and at losses that are read off."""
+        looked_at = self.evaluate
+        for key, names in (
+            ("levels", looked_at.levels),
+            ("sweep", (looked_at.sweep,)),
+            ("accuracy_levels", looked_at.accuracy_levels),
+            ("large", looked_at.large),
+        ):
+            for name in names:
+                if name not in self.methods:
+                    raise ValueError(
+                        f"evaluate.{key} names '{name}', allowed: {', '.join(self.methods)}"
+                    )
+        for key, name, level in (
+            ("sweep_level", looked_at.sweep, looked_at.sweep_level),
+            *(("accuracy_levels", *pair) for pair in looked_at.accuracy_levels.items()),
+            *(("large_level", name, looked_at.large_level) for name in looked_at.large),
+        ):
+            levels = looked_at.levels.get(name, ())
+            if level not in levels:
+                raise ValueError(
+                    f"evaluate.{key} is {level} for '{name}', allowed: evaluate.levels, {levels}"
+                )
+
+
+def _check_rising(steps: tuple[int, ...]) -> None:
+    if sorted(set(steps)) != list(steps):
+        raise ValueError(f"steps must rise, found {steps}")
+
+
+def _check_window(first: int, steps: int) -> None:
+    if first >= steps:
+        raise ValueError(f"first must be < steps = {steps}, found {first}")

@@ -42,13 +42,16 @@ def gradient_graph(
     loss: Loss, theta: Float[Tensor, "p"]
 ) -> tuple[Float[Tensor, "p"], Float[Tensor, "p"]]:
     """A leaf copy of `theta` and ∇E there, with the graph that `hessian_vector` needs."""
-    if theta.ndim != 1:
-        raise ValueError(f"theta has shape {tuple(theta.shape)}, allowed: 1-D")
-    if not theta.is_floating_point():
-        raise TypeError(f"theta has dtype {theta.dtype}, allowed: real float")
-    leaf = theta.detach().requires_grad_()
+    leaf = _vector(theta).requires_grad_()
     with torch.enable_grad():
-        (gradient,) = torch.autograd.grad(loss(leaf), leaf, create_graph=True)
+        value = loss(leaf)
+        if not isinstance(value, Tensor) or value.ndim or not value.requires_grad:
+            kind = type(value).__name__
+            if isinstance(value, Tensor):
+                graph = "with" if value.requires_grad else "without"
+                kind = f"tensor of shape {tuple(value.shape)} {graph} a graph"
+            raise ValueError(f"loss gives a {kind}, allowed: a scalar that depends on theta")
+        (gradient,) = torch.autograd.grad(value, leaf, create_graph=True)
     return leaf, gradient
 
 
@@ -149,6 +152,8 @@ def modified_rhs(
     or 2, an unknown placement, theta not 1-D.
     """
     _check_settings(h, beta, rho, eps, order, eps_placement)
+    if n is not None:
+        check_count("n", n, 0)
     leaf, graph = gradient_graph(loss, theta)
     gradient = graph.detach()
     inside = eps_placement == "inside"
@@ -211,6 +216,7 @@ def adam_trajectory(
     eps_placement: str = "inside",
 ) -> Float[Tensor, "steps+1 p"]:
     """Iterates of full-batch `optim.Adam`, θ(0) = theta0 first."""
+    check_count("steps", steps, 1)
     return minibatch_trajectory(
         [loss],
         [0] * steps,
@@ -346,7 +352,7 @@ def minibatch_trajectory(
     check_positive("h", h)
     check_count("steps", steps, 1)
     order = _check_schedule(losses, schedule, steps)[:steps]
-    theta = theta0.clone()
+    theta = _vector(theta0).clone()
     optimizer = Adam(
         [theta],
         h,
@@ -372,7 +378,7 @@ def gd_trajectory(
     """Iterates of gradient descent, θ(n+1) = θ(n) - h ∇E(θ(n))."""
     check_positive("h", h)
     check_count("steps", steps, 1)
-    trajectory = [theta0.clone()]
+    trajectory = [_vector(theta0).clone()]
     for _ in range(steps):
         theta = trajectory[-1]
         trajectory.append(theta - h * gradient_graph(loss, theta)[1].detach())
@@ -415,12 +421,27 @@ def _check_settings(
     check_placement(eps_placement)
 
 
+def _vector(theta: Tensor) -> Tensor:
+    """`theta` without its graph; errors where it is no real vector."""
+    if not isinstance(theta, Tensor) or not theta.is_floating_point():
+        kind = theta.dtype if isinstance(theta, Tensor) else type(theta).__name__
+        raise TypeError(f"theta is of {kind}, allowed: a tensor of real float")
+    if theta.ndim != 1:
+        raise ValueError(f"theta has shape {tuple(theta.shape)}, allowed: 1-D")
+    return theta.detach()
+
+
 def _check_schedule(losses: Sequence[Loss], schedule: Sequence[int], needed: int) -> Tensor:
     if len(losses) == 0:
         raise ValueError("losses is empty, allowed: at least 1 loss")
     if len(schedule) < needed:
         raise ValueError(f"schedule has {len(schedule)} entries, allowed: at least {needed}")
-    entries = torch.as_tensor(schedule, dtype=torch.int64)
+    entries = torch.as_tensor(schedule)
+    if entries.ndim != 1 or entries.is_floating_point() or entries.is_complex():
+        raise ValueError(
+            f"schedule holds {entries.dtype} in shape {tuple(entries.shape)}, allowed: whole "
+            "numbers in one row"
+        )
     outside = entries[(entries < 0) | (entries >= len(losses))]
     if outside.numel():
         raise ValueError(
@@ -439,7 +460,7 @@ def _piecewise_flow(
     check_positive("h", h)
     check_count("steps", steps, 1)
     check_count("substeps", substeps, 1)
-    trajectory = [theta0.clone()]
+    trajectory = [_vector(theta0).clone()]
     for n in range(steps):
         trajectory.append(integrate(rhs_of_step(n), trajectory[-1], h, substeps))
     return torch.stack(trajectory)

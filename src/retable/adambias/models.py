@@ -26,6 +26,8 @@ def small_cnn(classes: int = 10, channels: int = 3, size: int = 16) -> nn.Sequen
 
     For square images of `size` pixels, a multiple of 4.
     """
+    check_count("classes", classes, 1)
+    check_count("channels", channels, 1)
     check_count("size", size, 4)
     if size % 4:
         raise ValueError(f"size is {size}, allowed: multiples of 4")
@@ -44,6 +46,7 @@ def cnn(classes: int = 10) -> nn.Sequential:
 
     Channels 32, 64, 128; then 2048 - 512 ReLU - logits.
     """
+    check_count("classes", classes, 1)
     layers: list[nn.Module] = []
     previous = 3
     for width in (32, 64, 128):
@@ -84,6 +87,7 @@ class Bottleneck(nn.Module):
 
 def _resnet(blocks: tuple[int, int, int, int], classes: int) -> nn.Sequential:
     """ResNet for 32×32: a 3×3 stem of stride 1 and no max-pool; `blocks` Bottlenecks a stage."""
+    check_count("classes", classes, 1)
     layers: list[nn.Module] = [
         nn.Conv2d(3, 64, 3, padding=1, bias=False),
         nn.BatchNorm2d(64),
@@ -174,4 +178,5 @@ def _sine_positions(side: int, dim: int) -> Float[Tensor, "tokens dim"]:
 
 def simple_vit(classes: int = 10) -> SimpleViT:
     """The paper's ViT: image 32, patch 4, dim 512, depth 6, heads 16, mlp 1024."""
+    check_count("classes", classes, 1)
     return SimpleViT(image=32, patch=4, dim=512, depth=6, heads=16, mlp=1024, classes=classes)

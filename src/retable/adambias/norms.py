@@ -13,6 +13,9 @@ def _tensors(v: Tensor | Iterable[Tensor], eps: float) -> list[Tensor]:
     tensors = [v] if isinstance(v, Tensor) else list(v)
     if not tensors:
         raise ValueError("v is empty, allowed: a tensor or at least one tensor")
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"v holds a {type(tensor).__name__}, allowed: tensors")
     if eps == 0.0 and torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
         raise ValueError("eps is 0.0, allowed: eps > 0 where v needs a gradient (v may be 0)")
     return tensors

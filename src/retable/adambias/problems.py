@@ -7,6 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from retable.adambias.checks import check_count
+
 Loss = Callable[[Tensor], Tensor]
 
 
@@ -25,6 +27,8 @@ def log_cosh_batches(count: int = 4, dim: int = 3, seed: int = 0) -> list[Loss]:
     They play the mini-batches. A_k has entries .6 N(0, 1) and c_k entries 2 N(0, 1), drawn in this
     order from `numpy.random.default_rng(seed)`; float64.
     """
+    check_count("count", count, 1)
+    check_count("dim", dim, 1)
     rng = np.random.default_rng(seed)
     matrices = torch.from_numpy(0.6 * rng.standard_normal((count, dim, dim)))
     shifts = torch.from_numpy(2.0 * rng.standard_normal((count, dim)))
@@ -50,8 +54,10 @@ def flat_classifier(
     `images` (N, ...) and `labels` (N,) int64 are the whole training set. The start has weights
     N(0, 1/fan_in) and biases 0, drawn from `generator` in the order of `model.named_parameters()`,
     in the dtype of `images`. The model must have no buffers that a forward pass changes.
-    Raises ValueError when fewer than 2 classes occur.
+    Raises ValueError when fewer than 2 classes occur, or not one label an image.
     """
+    if len(labels) != len(images):
+        raise ValueError(f"labels has {len(labels)} entries, allowed: one an image, {len(images)}")
     if labels.unique().numel() < 2:
         raise ValueError("labels hold one class, allowed: needs at least 2 classes")
     shapes = {name: parameter.shape for name, parameter in model.named_parameters()}

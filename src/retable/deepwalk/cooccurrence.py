@@ -5,7 +5,10 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from retable.deepwalk.graphs import check_adjacency
+from retable.deepwalk.graphs import check_adjacency, short_indices
+
+# A matrix with at least this share of its entries filled is multiplied faster as a dense one.
+_FILLED = 0.5
 
 
 class Cooccurrence:
@@ -19,7 +22,7 @@ class Cooccurrence:
     """
 
     def __init__(self, adjacency, window: int):
-        if window < 1:
+        if not window >= 1:
             raise ValueError(f"window must be at least 1, got {window}")
         matrix = check_adjacency(adjacency)
         degree = matrix.sum(axis=1)
@@ -33,7 +36,7 @@ class Cooccurrence:
     def from_matrix(cls, matrix) -> Self:
         """Wrap a matrix of counts (sparse or dense, symmetric, not negative), scaled to mass n."""
         counts = sparse.csr_array(matrix, dtype=np.float64)
-        if counts.shape[0] != counts.shape[1]:
+        if counts.ndim != 2 or counts.shape[0] != counts.shape[1]:
             raise ValueError(f"matrix must be square, got shape {counts.shape}")
         if counts.shape[0] < 2:
             raise ValueError(f"matrix must have at least 2 rows, got {counts.shape[0]}")
@@ -46,7 +49,8 @@ class Cooccurrence:
         if abs(counts - counts.T).max() > 1e-9 * counts.data.max():
             raise ValueError("matrix must be symmetric, got one that differs from its transpose")
         self = cls.__new__(cls)
-        self._matrix = counts
+        filled = counts.nnz >= _FILLED * counts.shape[0] ** 2
+        self._matrix = counts.toarray() if filled else short_indices(counts)
         self._window = 1
         self._inverse_degree = None
         self._set_mass(counts.sum(axis=1))
@@ -61,6 +65,8 @@ class Cooccurrence:
 
     def matvec(self, v: np.ndarray) -> np.ndarray:
         """C v; v (n,) or (n, k). `window` sparse products, or one if C was given as a matrix."""
+        if v.shape[0] != self.n:
+            raise ValueError(f"v must be ({self.n},) or ({self.n}, k), got {v.shape}")
         total = product = self._matrix @ v
         for _ in range(self._window - 1):
             scaled = (self._inverse_degree * product.T).T

@@ -27,10 +27,23 @@ class Descent(NamedTuple):
     history: dict[str, np.ndarray]
 
 
+def check_descent(*, init_scale: float, step: float, max_iter: int, tol: float) -> None:
+    """Raise ValueError for settings that no descent can have."""
+    if not 0 < init_scale < math.inf:
+        raise ValueError(
+            f"init_scale must be positive, got {init_scale}; zero is a stationary point"
+        )
+    if not 0 < step < math.inf:
+        raise ValueError(f"step must be positive, got {step}")
+    if not max_iter >= 1:
+        raise ValueError(f"max_iter must be at least 1, got {max_iter}")
+    if not tol >= 0:
+        raise ValueError(f"tol must be >= 0, got {tol}")
+
+
 def rms(values: np.ndarray) -> float:
     """Root mean square of all entries."""
-    flat = values.reshape(-1)
-    return math.sqrt(flat @ flat / flat.size)
+    return math.sqrt(np.vdot(values, values) / values.size)
 
 
 def descend(
@@ -70,7 +83,7 @@ def descend(
                 "step": step,
             }
         )
-        if not all(math.isfinite(value) for value in records[-1].values()):
+        if not math.isfinite(sum(records[-1].values())):
             raise ConvergenceError(
                 f"loss, gradient or embedding is not finite after {t} steps: "
                 "start shorter (init_scale) or take a smaller step"

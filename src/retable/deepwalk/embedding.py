@@ -6,7 +6,7 @@ from typing import Literal, Self
 import numpy as np
 
 from retable.deepwalk.cooccurrence import Cooccurrence
-from retable.deepwalk.descent import ConvergenceError, descend
+from retable.deepwalk.descent import ConvergenceError, check_descent, descend
 from retable.deepwalk.metrics import alignment
 from retable.deepwalk.softmax import chebyshev_sums, exact_sums
 from retable.deepwalk.theory import centred_matvec, centred_rmatvec
@@ -46,9 +46,8 @@ def loss_and_grad(
             )
     if sums is None:
         sums = exact_sums(x, y, cooc.row_mass)
-    # C is symmetric: one pass over the edges serves both gradients.
-    both = cooc.matvec(np.hstack([x, y]))
-    pulled_x, pulled_y = both[:, :k], both[:, k:]
+    # C is symmetric. One vector at a time: scipy's product with a block of two takes longer.
+    pulled_x, pulled_y = cooc.matvec(x), cooc.matvec(y)
     loss = float(cooc.row_mass @ sums.log_z - np.sum(x * pulled_y))
     grad_x = cooc.row_mass[:, None] * sums.expected_context - pulled_y
     return loss, grad_x, sums.expected_source - pulled_x
@@ -97,18 +96,9 @@ class DeepWalk:
         init: Literal["normal", "uniform"] = "normal",
         phase1_only: bool = False,
     ):
-        if dim < 1:
+        if not dim >= 1:
             raise ValueError(f"dim must be at least 1, got {dim}")
-        if not init_scale > 0 or not np.isfinite(init_scale):
-            raise ValueError(
-                f"init_scale must be positive, got {init_scale}; zero is a stationary point"
-            )
-        if not step > 0 or not np.isfinite(step):
-            raise ValueError(f"step must be positive, got {step}")
-        if max_iter < 1:
-            raise ValueError(f"max_iter must be at least 1, got {max_iter}")
-        if not tol >= 0:
-            raise ValueError(f"tol must be >= 0, got {tol}")
+        check_descent(init_scale=init_scale, step=step, max_iter=max_iter, tol=tol)
         if init not in ("normal", "uniform"):
             raise ValueError(f"init must be 'normal' or 'uniform', got {init!r}")
         _check_softmax(softmax, dim)

@@ -49,7 +49,7 @@ def check_adjacency(adjacency) -> sparse.csr_array:
     symmetric.
     """
     matrix = sparse.csr_array(adjacency, dtype=np.float64)
-    if matrix.shape[0] != matrix.shape[1]:
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"adjacency must be square, got shape {matrix.shape}")
     if matrix.shape[0] < 2:
         raise ValueError(f"adjacency must have at least 2 nodes, got {matrix.shape[0]}")
@@ -62,6 +62,7 @@ def check_adjacency(adjacency) -> sparse.csr_array:
         matrix = matrix.copy()
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
+    matrix = short_indices(matrix)
     if matrix.nnz == 0:
         raise ValueError("adjacency must have at least one edge, got none")
     loops = np.flatnonzero(matrix.diagonal())
@@ -75,6 +76,14 @@ def check_adjacency(adjacency) -> sparse.csr_array:
     ):
         raise ValueError("adjacency must be symmetric, got one that differs from its transpose")
     return matrix
+
+
+def short_indices(matrix: sparse.csr_array) -> sparse.csr_array:
+    """The same matrix with 32-bit indices where these suffice: products read half as much."""
+    if matrix.indices.dtype == np.int32 or max(matrix.nnz, *matrix.shape) > np.iinfo(np.int32).max:
+        return matrix
+    parts = (matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32))
+    return sparse.csr_array(parts, shape=matrix.shape)
 
 
 def sbm(n: int, p: float, q: float, k: int = 2, *, seed: int) -> Graph:

@@ -37,10 +37,14 @@ def alignment(x: np.ndarray, labels: np.ndarray) -> float:
     x, labels = np.asarray(x), np.asarray(labels)
     if labels.ndim != 1 or x.shape not in ((labels.size,), (labels.size, 1)):
         raise ValueError(f"x must be (n,) or (n, 1) with n = {labels.size}, got {x.shape}")
-    x, labels = x.reshape(-1)[labels >= 0], labels[labels >= 0]
-    classes = np.unique(labels)
-    if classes.size != 2:
-        raise ValueError(f"labels must name 2 communities, got {classes.size}")
-    indicator = (labels == classes[1]) - np.mean(labels == classes[1])
+    x = x.reshape(-1)
+    known = labels >= 0
+    if not known.all():
+        x, labels = x[known], labels[known]
+    # Not by a sort: a descent asks in each of its steps.
+    second = labels == labels.max(initial=-1)
+    if second.all() or ((labels == labels.min()) == second).any():
+        raise ValueError(f"labels must name 2 communities, got {np.unique(labels).size}")
+    indicator = second - second.mean()
     length = np.linalg.norm(x) * np.linalg.norm(indicator)
     return float(min(1.0, abs(x @ indicator) / length)) if length > 0 else 0.0

@@ -6,7 +6,8 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 from retable.deepwalk.cooccurrence import Cooccurrence
-from retable.deepwalk.descent import descend
+from retable.deepwalk.descent import check_descent, descend
+from retable.deepwalk.walks import check_walks
 
 Output = Literal["hierarchical", "negative"]
 
@@ -35,8 +36,7 @@ class NegativeSampling:
             raise ValueError(f"dim must be at least 1, got {dim}")
         if negatives < 1:
             raise ValueError(f"negatives must be at least 1, got {negatives}")
-        if not init_scale > 0:
-            raise ValueError(f"init_scale must be positive, got {init_scale}")
+        check_descent(init_scale=init_scale, step=step, max_iter=max_iter, tol=tol)
         self.dim = dim
         self.negatives = negatives
         self.init_scale = init_scale
@@ -47,6 +47,8 @@ class NegativeSampling:
 
     def fit(self, cooc: Cooccurrence) -> Self:
         """Embed the nodes of `cooc`."""
+        if self.dim > cooc.n:
+            raise ValueError(f"dim must be at most n = {cooc.n}, got {self.dim}")
         counts = cooc.toarray()
         noise = self.negatives / cooc.n * np.outer(cooc.row_mass, cooc.row_mass)
         rng = np.random.default_rng(self.seed)
@@ -74,7 +76,9 @@ def negative_sampling_loss_and_grad(
     dL/d(x_i . y_j) = noise_ij sigma_ij - counts_ij (1 - sigma_ij).
     """
     product = x @ y.T
-    loss = -float(np.sum(counts * log_expit(product)) + np.sum(noise * log_expit(-product)))
+    # log sigma(-p) = log sigma(p) - p: one logarithm serves both sums.
+    positive = log_expit(product)
+    loss = -float(np.vdot(counts, positive) + np.vdot(noise, positive - product))
     slope = (noise + counts) * expit(product) - counts
     return loss, slope @ y, slope.T @ x
 
@@ -93,12 +97,16 @@ def word2vec(
 
     The usual DeepWalk. output: "hierarchical" softmax (as in the original DeepWalk) or "negative"
     sampling with 5 samples. Nodes that no walk visits get the zero vector. One worker, so that a
-    seed fixes the result.
+    seed fixes the result. Raises ValueError for walks without a step or with nodes outside 0..n-1,
+    another output, and dim, window or epochs below 1.
     """
     if output not in ("hierarchical", "negative"):
         raise ValueError(f"output must be 'hierarchical' or 'negative', got {output!r}")
-    if dim < 1:
-        raise ValueError(f"dim must be at least 1, got {dim}")
+    # gensim would wait for ever for a worker that a window of 0 has killed.
+    for name, value in (("dim", dim), ("window", window), ("epochs", epochs)):
+        if not value >= 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    check_walks(walks, n)
     from gensim.models import Word2Vec
 
     model = Word2Vec(

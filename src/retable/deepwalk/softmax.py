@@ -7,7 +7,8 @@ In one dimension they are smooth functions of one variable, log Z(x_i), g(x_i) a
     log Z(v) = log sum_j e^{v y_j},   g(v) = sum_j y_j e^{v y_j} / Z(v),
     h(v) = sum_i (c_i x_i / Z_i) e^{v x_i}.
 They are evaluated at m Chebyshev nodes of the range of their argument (m n exponentials) and
-interpolated everywhere else. The coefficients fall off like (R/2)^m/m!, R = max|x| max|y|.
+interpolated everywhere else. With R = max|x| max|y| the coefficients of h fall off like
+(R/2)^m/m!, those of log Z and g in the end only geometrically, since Z has complex zeros.
 """
 
 from functools import lru_cache
@@ -17,13 +18,15 @@ import numpy as np
 
 # Rows of the softmax held at a time: working memory 1024 n instead of n^2.
 _ROWS = 1024
-# Columns of the m x n exponentials held at a time, so that they stay in the processor's cache.
+# Columns of the m x n exponentials, or polynomials, held at a time, so that they stay in the
+# processor's cache.
 _COLUMNS = 8192
-_FIRST_NODES = 24
-# Beyond this many nodes |x||y| is in the hundreds: no embedding is that long.
-_MOST_NODES = 1536
+# Numbers of nodes to choose from. Where 1536 are too few |x||y| is in the hundreds: no embedding
+# is that long.
+_NODES = (24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536)
 # The last three coefficients, relative to the largest, at which an interpolant is accepted.
 _TAIL = 1e-10
+_TINY = np.finfo(np.float64).tiny
 
 
 class SoftmaxSums(NamedTuple):
@@ -57,7 +60,7 @@ def exact_sums(x: np.ndarray, y: np.ndarray, row_mass: np.ndarray) -> SoftmaxSum
 def chebyshev_sums(x: np.ndarray, y: np.ndarray, row_mass: np.ndarray) -> SoftmaxSums | None:
     """The sums in one dimension by Chebyshev interpolation, relative error about 1e-10.
 
-    x, y: (n, 1); row_mass: c (n,). Starts with 24 nodes and doubles them until the last three
+    x, y: (n, 1); row_mass: c (n,). Starts with 24 nodes and takes more until the last three
     coefficients vanish. None if 1536 nodes do not resolve the sums: |x||y| is in the hundreds.
     """
     x, y = x[:, 0], y[:, 0]
@@ -108,14 +111,18 @@ def _interpolate(functions, points: np.ndarray) -> np.ndarray | None:
     centre, radius = (low + high) / 2, (high - low) / 2
     if radius == 0:
         radius = 1.0
-    m = _FIRST_NODES
-    while m <= _MOST_NODES:
+    needed = 0.0
+    for m in _NODES:
+        if m < needed:
+            continue
         nodes, transform = _nodes_and_transform(m)
         coefficients = functions(centre + radius * nodes) @ transform
         size = np.abs(coefficients)
-        if (size[:, -3:].max(axis=1) <= _TAIL * size.max(axis=1)).all():
-            return _clenshaw(coefficients, (points - centre) / radius)
-        m *= 2
+        tail = (size[:, -3:].max(axis=1) / size.max(axis=1).clip(min=_TINY)).max()
+        if tail <= _TAIL:
+            return _series(coefficients, (points - centre) / radius)
+        # At this geometric rate, so many nodes bring the coefficients down to _TAIL.
+        needed = m * np.log(_TAIL) / np.log(min(tail, 0.5))
     return None
 
 
@@ -129,21 +136,24 @@ def _nodes_and_transform(m: int) -> tuple[np.ndarray, np.ndarray]:
     return np.cos(angles), transform
 
 
-def _clenshaw(coefficients: np.ndarray, t: np.ndarray) -> np.ndarray:
+def _series(coefficients: np.ndarray, t: np.ndarray) -> np.ndarray:
     """Chebyshev series with the coefficients (r, m) at t (n,) in [-1, 1]; (r, n)."""
     result = np.empty((coefficients.shape[0], t.size))
     # The last terms, which are rounding, are left out.
     size = np.abs(coefficients)
     used = np.flatnonzero((size > 1e-14 * size.max(axis=1, keepdims=True)).any(axis=0))
-    terms = coefficients[:, : used[-1] + 1 if used.size else 1, None]
+    degree = max(1, used[-1]) if used.size else 1
     for start in range(0, t.size, _COLUMNS):
         part = t[start : start + _COLUMNS]
-        double = 2 * part
-        after, last = np.zeros((2, coefficients.shape[0], part.size))
-        for k in range(terms.shape[1] - 1, 0, -1):
-            last *= -1
-            last += terms[:, k]
-            last += double * after
-            after, last = last, after
-        result[:, start : start + _COLUMNS] = terms[:, 0] + part * after - last
+        basis = np.empty((degree + 1, part.size))
+        basis[0], basis[1] = 1, part
+        known = 1
+        while known < degree:
+            # T_(k+j) = 2 T_k T_j - T_(k-j): all degrees to 2 k at once from those to k.
+            more = min(known, degree - known)
+            new = basis[known + 1 : known + 1 + more]
+            np.multiply(basis[1 : more + 1], 2 * basis[known], out=new)
+            new -= basis[known - more : known][::-1]
+            known += more
+        result[:, start : start + _COLUMNS] = coefficients[:, : degree + 1] @ basis
     return result

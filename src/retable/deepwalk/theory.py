@@ -22,11 +22,11 @@ def signal(p: float, q: float, window: int, k: int = 2) -> float:
 
     The leading singular value of M (k - 1 of them are equal); negative only for q > p.
     """
-    if window < 1:
+    if not window >= 1:
         raise ValueError(f"window must be at least 1, got {window}")
     if k < 2:
         raise ValueError(f"k must be at least 2, got {k}")
-    if p < 0 or q < 0 or p + (k - 1) * q == 0:
+    if not (p >= 0 and q >= 0 and p + (k - 1) * q > 0):
         raise ValueError(f"p and q must be >= 0 and not both 0, got p = {p:g}, q = {q:g}")
     ratio = (p - q) / (p + (k - 1) * q)
     return float(np.mean(ratio ** np.arange(1, window + 1)))
@@ -50,6 +50,9 @@ def exact_threshold(a: float, b: float) -> bool:
 
     sqrt(a) - sqrt(b) > sqrt(2) in absolute value (Abbe, Bandeira, Hall 2016).
     """
+    for name, value in (("a", a), ("b", b)):
+        if not value >= 0:
+            raise ValueError(f"{name} must be >= 0, got {value:g}")
     return abs(math.sqrt(a) - math.sqrt(b)) > math.sqrt(2)
 
 

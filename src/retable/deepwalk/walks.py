@@ -46,11 +46,7 @@ def cooccurrence_from_walks(walks: np.ndarray, n: int, window: int) -> sparse.cs
     walks: (m, length + 1) integers in 0..n-1. Returns csr (n, n) float64, symmetric. Raises
     ValueError for window outside 1..length and for nodes outside 0..n-1.
     """
-    walks = np.asarray(walks)
-    if walks.ndim != 2 or walks.shape[0] == 0 or walks.shape[1] < 2:
-        raise ValueError(f"walks must have shape (m >= 1, length + 1 >= 2), got {walks.shape}")
-    if walks.min() < 0 or walks.max() >= n:
-        raise ValueError(f"walks must hold nodes in 0..{n - 1}, got {walks.min()} to {walks.max()}")
+    walks = check_walks(walks, n)
     _check_window(window, walks.shape[1] - 1)
     counts = sparse.csr_array((n, n), dtype=np.float64)
     rows = max(1, _PAIRS_AT_A_TIME // walks.shape[1])
@@ -60,6 +56,18 @@ def cooccurrence_from_walks(walks: np.ndarray, n: int, window: int) -> sparse.cs
             pair = (part[:, :-distance].ravel(), part[:, distance:].ravel())
             counts += sparse.coo_array((np.ones(pair[0].size), pair), shape=(n, n)).tocsr()
     return (counts + counts.T).tocsr()
+
+
+def check_walks(walks: np.ndarray, n: int) -> np.ndarray:
+    """The walks as an array; raises ValueError unless they are integers (m, length + 1) below n."""
+    walks = np.asarray(walks)
+    if walks.ndim != 2 or walks.shape[0] == 0 or walks.shape[1] < 2:
+        raise ValueError(f"walks must have shape (m >= 1, length + 1 >= 2), got {walks.shape}")
+    if not np.issubdtype(walks.dtype, np.integer):
+        raise ValueError(f"walks must hold integers, got {walks.dtype}")
+    if walks.min() < 0 or walks.max() >= n:
+        raise ValueError(f"walks must hold nodes in 0..{n - 1}, got {walks.min()} to {walks.max()}")
+    return walks
 
 
 def expected_cooccurrence(adjacency, n_walks: int, walk_length: int, window: int) -> np.ndarray:
@@ -89,7 +97,7 @@ def expected_cooccurrence(adjacency, n_walks: int, walk_length: int, window: int
 
 def _check_counts(**counts: int) -> None:
     for name, value in counts.items():
-        if value < 1:
+        if not value >= 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
 
 

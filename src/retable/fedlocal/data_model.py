@@ -43,11 +43,11 @@ class FeatureNoiseModel:
         if gamma >= alpha:
             raise ValueError(f"gamma is {gamma}; it must be below alpha = {alpha}")
         for name, value in (("n_major", n_major), ("n_minor", n_minor), ("n", n)):
-            if value < 1:
+            if not value >= 1:
                 raise ValueError(f"{name} is {value}; it must be at least 1")
         n_clients = n_major + n_minor
         least = n_clients + n * n_clients
-        if dim < least:
+        if not dim >= least:
             raise ValueError(f"dim is {dim}; it must be at least K + n K = {least}")
         self.n_major = n_major
         self.n_minor = n_minor

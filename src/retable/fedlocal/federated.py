@@ -108,6 +108,15 @@ def _tensors(clients: Sequence[Samples], name: str, like: Tensor | None = None) 
     return pairs
 
 
+def _check_test(test: Sequence[Samples], clients: Sequence[Samples]) -> None:
+    """Test data are like the training data: as many clients, samples of the same shape."""
+    if len(test) != len(clients):
+        raise ValueError(f"test has {len(test)} clients; it must have {len(clients)}")
+    found, wanted = np.shape(test[0][0])[1:], np.shape(clients[0][0])[1:]
+    if found != wanted:
+        raise ValueError(f"test has samples of shape {tuple(found)}; clients has {tuple(wanted)}")
+
+
 class _FullBatch:
     """All clients' samples in one array; shorter clients are padded with samples of weight 0."""
 
@@ -174,6 +183,15 @@ def local_gd(
     _check_every(eval_every)
     train = _FullBatch(clients, "clients", model)
     held_out = None if test is None else _FullBatch(test, "test", model)
+    if test is not None:
+        _check_test(test, clients)
+    if features is not None:
+        features = torch.as_tensor(features)
+        if features.ndim != 2 or features.shape[1] != model.weight.shape[1]:
+            raise ValueError(
+                f"features has shape {tuple(features.shape)}; "
+                f"it must be (K, {model.weight.shape[1]})"
+            )
     history = History()
     weight = model.weight.data
     step = 0
@@ -377,8 +395,14 @@ def _sgd(
     if average_buffers not in ("average", "local"):
         raise ValueError(f"average_buffers is {average_buffers!r}; it must be 'average' or 'local'")
     held_out = None if test is None else _tensors(test, "test")
-    if held_out is not None and len(held_out) != len(clients):
-        raise ValueError(f"test has {len(held_out)} clients; it must have {len(clients)}")
+    if held_out is not None:
+        _check_test(held_out, clients)
+    most = 0
+    for kind, data in (("clients", clients), ("test", held_out or [])):
+        for k, (_, labels) in enumerate(data):
+            if labels.is_floating_point() or labels.min() < 0:
+                raise ValueError(f"{kind}[{k}] has labels other than integers ≥ 0")
+            most = max(most, int(labels.max()))
     state = PartialState()
     if state.num_processes > 1:
         raise ValueError(f"one process trains all clients; there are {state.num_processes}")
@@ -407,7 +431,10 @@ def _sgd(
             # A generator of its own in each step: a resumed run draws what the first one drew.
             generator = torch.Generator().manual_seed((random_key << 31) + step)
             inputs = transform(inputs.flatten(0, 1), generator).unflatten(0, index.shape)
-        of_client = torch.vmap(loss)(stack(inputs), y[index])
+        outputs = stack(inputs)
+        if most >= outputs.shape[-1]:
+            raise ValueError(f"labels reach {most}; the model has {outputs.shape[-1]} outputs")
+        of_client = torch.vmap(loss)(outputs, y[index])
         if device.type == "cpu" or step % 16 == 0:  # reading a value waits for a GPU
             _check_finite(of_client.detach(), int(np.searchsorted(starts, step, "right")) - 1)
         # The gradient of the sum gives every copy the gradient of its own loss.

@@ -17,7 +17,7 @@ def _check(alpha: float, gamma: float, in_degree: float) -> None:
             raise ValueError(f"{name} is {value}; it must be positive")
     if gamma >= alpha:
         raise ValueError(f"gamma is {gamma}; it must be below alpha = {alpha}")
-    if in_degree < 0:
+    if not in_degree >= 0:
         raise ValueError(f"in_degree is {in_degree}; it must not be negative")
 
 
@@ -31,7 +31,7 @@ def net_growth(
     """
     _check(alpha, gamma, in_degree)
     tau = np.asarray(tau, dtype=np.float64)
-    if np.any(tau < 0):
+    if not np.all(tau >= 0):
         raise ValueError(f"tau is {tau.min()}; it must not be negative")
     gain, loss = alpha**3 * tau, gamma**3 * tau
     blown_up = gain >= 1

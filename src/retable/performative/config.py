@@ -10,6 +10,9 @@ from retable.common.settings import PaperConfig, Settings, StepSettings
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 
+# 6S + 3 deployments pay one outer step; the schedule's S is at least 8.
+LEAST_DEPLOYMENTS = 51
+
 
 class Constants(Settings):
     """The constants of `Schedule.from_budget`, one set a family of problems."""
@@ -100,6 +103,13 @@ class Pricing(StepSettings):
     seeds: tuple[int, ...] = Field(min_length=1)
     methods: dict[str, Method] = Field(min_length=1)
 
+    @model_validator(mode="after")
+    def _not_empty(self) -> "Pricing":
+        _check_shares(self.genres, self.phi_min, self.phi_max)
+        if self.theta0 > self.theta_max:
+            raise ValueError(f"theta0 must be <= theta_max={self.theta_max}, found {self.theta0}")
+        return self
+
 
 class Plateau(StepSettings):
     """One product, from a price at which nobody buys."""
@@ -112,6 +122,13 @@ class Plateau(StepSettings):
     phi_min: Positive
     phi_max: float = Field(gt=0, lt=1)
     methods: dict[str, Method] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> "Plateau":
+        _check_shares(1, self.phi_min, self.phi_max)
+        if self.theta0 > 12 / self.sensitivity:
+            raise ValueError(f"theta0 must be <= 12 / sensitivity, found {self.theta0}")
+        return self
 
 
 Linspace = tuple[float, float, Count]
@@ -127,7 +144,7 @@ class Starts(Settings):
 class Single(Settings):
     """One longer run of the toy."""
 
-    phi: float = Field(gt=0, lt=1)
+    phi: float = Field(ge=0.1, le=0.9)
     iterations: Count
 
 
@@ -143,6 +160,17 @@ class Toy(StepSettings):
     limits: tuple[float, float] = Field(description="φ is clipped to them, paper's starts")
     starts: Starts
     single: Single | None = None
+
+    @model_validator(mode="after")
+    def _within(self) -> "Toy":
+        low, high = self.limits
+        if not 0 < low <= high < 1:
+            raise ValueError(f"limits must be rising within (0, 1), found {low}, {high}")
+        # φ and φ² (the notebook's start of direct search) are models too.
+        for name, (first, last, _) in self.starts:
+            if not (0.1 <= first <= 0.9 and 0.1 <= last <= 0.9):
+                raise ValueError(f"starts.{name} must lie within [0.1, 0.9], found {first}, {last}")
+        return self
 
 
 class Inner(StepSettings):
@@ -199,6 +227,13 @@ class Config(PaperConfig):
             raise ValueError(f"judge.budget must be one of {self.regret.budgets}")
         if not set(self.judge.exponent_dims) <= set(self.regret.dims):
             raise ValueError(f"judge.exponent_dims must be some of {self.regret.dims}")
+        for name, run in self.run.items():
+            least = LEAST_DEPLOYMENTS * run.n_kl
+            if min(run.budgets) < least:
+                raise ValueError(
+                    f"budgets of {name} must be >= {least}, the cost of one outer step at "
+                    f"n_kl={run.n_kl}, found {min(run.budgets)}"
+                )
         return self
 
     @computed_field
@@ -282,6 +317,14 @@ class Config(PaperConfig):
             for d in self.inner.dims
             for seeds in group_seeds(self.seeds, self.inner.seeds_per_job)
         ]
+
+
+def _check_shares(products: int, phi_min: float, phi_max: float) -> None:
+    if products * phi_min > phi_max:
+        raise ValueError(
+            f"phi_max must be >= phi_min times {products} products, "
+            f"found phi_min={phi_min}, phi_max={phi_max}"
+        )
 
 
 def _common(experiment: Pricing | Plateau) -> dict[str, object]:

@@ -106,21 +106,25 @@ class BernoulliSquare:
         self.optimal_risk = -8 / 27
 
     def sample(self, theta: Array, n: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """n samples (n, d), each bit drawn for itself."""
-        return rng.random((n, self.d_phi)) < self.distribution_map(theta)
+        """n samples (n, d), each bit drawn for itself. ValueError unless all |θ_i| <= 1."""
+        phi = self.distribution_map(checks.vector("theta", theta, self.d_theta))
+        if not phi.max() <= 1:
+            raise ValueError(f"theta must lie in [-1, 1]^{self.d_theta}, found {theta!r}")
+        return rng.random((n, self.d_phi)) < phi
 
     def loss(self, z: NDArray[np.bool_], theta: Array) -> Array:
         """-(1/d) Σ (z_i - θ_i)² of each sample (n,), in [-1, 0]."""
-        error = z - _point(theta, self.d_theta, "theta")
+        error = self._bits(z) - checks.vector("theta", theta, self.d_theta)
         return np.einsum("ni,ni->n", error, error) / -self.d_theta
 
     def loss_gradient(self, z: NDArray[np.bool_], theta: Array) -> Array:
         """(2/d) (z - θ) of each sample (n, d)."""
-        return (z - _point(theta, self.d_theta, "theta")) * (2 / self.d_theta)
+        error = self._bits(z) - checks.vector("theta", theta, self.d_theta)
+        return error * (2 / self.d_theta)
 
     def estimate(self, z: NDArray[np.bool_]) -> Array:
         """(k_i + ½) / (n + 1), k_i the ones in coordinate i: never 0 or 1."""
-        return (z.sum(axis=0) + 0.5) / (len(z) + 1)
+        return (self._bits(z).sum(axis=0) + 0.5) / (len(z) + 1)
 
     def kl(self, phi: Array, q: Array) -> float:
         """Σ φ_i log(φ_i/q_i) + (1 - φ_i) log((1 - φ_i)/(1 - q_i)).
@@ -128,39 +132,50 @@ class BernoulliSquare:
         ValueError when φ is no probability or q lies on or beyond the boundary, where the
         divergence is infinite.
         """
-        phi, q = _point(phi, self.d_phi, "phi"), _point(q, self.d_phi, "q")
+        phi, q = checks.vector("phi", phi, self.d_phi), checks.vector("q", q, self.d_phi)
         return _divergence(np.concatenate((phi, 1 - phi)), np.concatenate((q, 1 - q)))
 
     def distribution_map(self, theta: Array) -> Array:
         """φ_i = θ_i²."""
-        return _point(theta, self.d_theta, "theta") ** 2
+        return checks.points("theta", theta, self.d_theta) ** 2
 
     def inverse_map(self, phi: Array) -> Array:
-        """θ_i = √φ_i."""
-        return np.sqrt(_point(phi, self.d_phi, "phi"))
+        """θ_i = √φ_i. Here and below ValueError unless all φ_i lie in (0, 1]."""
+        return np.sqrt(self._means(phi))
 
     def risk(self, theta: Array) -> Array:
         """(1/d) Σ (2θ_i³ - 2θ_i²)."""
-        theta = _point(theta, self.d_theta, "theta")
+        theta = checks.points("theta", theta, self.d_theta)
         # θ²(θ - 1) with one temporary: a long log has millions of models.
         return np.einsum("...i,...i,...i->...", theta, theta, theta - 1) * (2 / self.d_theta)
 
     def risk_phi(self, phi: Array) -> Array:
         """(1/d) Σ (2φ_i^(3/2) - 2φ_i)."""
-        phi = _point(phi, self.d_phi, "phi")
+        phi = self._means(phi)
         return np.mean(2 * phi**1.5 - 2 * phi, axis=-1)
 
     def risk_phi_gradient(self, phi: Array) -> Array:
         """(1/d) (3√φ_i - 2)."""
-        return (3 * np.sqrt(_point(phi, self.d_phi, "phi")) - 2) / self.d_phi
+        return (3 * np.sqrt(self._means(phi)) - 2) / self.d_phi
 
     def risk_hessian(self, theta: Array) -> Array:
         """diag((12θ_i - 4)/d)."""
-        return _diagonal((12 * _point(theta, self.d_theta, "theta") - 4) / self.d_theta)
+        return _diagonal((12 * checks.points("theta", theta, self.d_theta) - 4) / self.d_theta)
 
     def risk_phi_hessian(self, phi: Array) -> Array:
         """diag(1.5 φ_i^(-1/2)/d), positive definite."""
-        return _diagonal(1.5 / (self.d_phi * np.sqrt(_point(phi, self.d_phi, "phi"))))
+        return _diagonal(1.5 / (self.d_phi * np.sqrt(self._means(phi))))
+
+    def _bits(self, z: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        if z.ndim != 2 or z.shape[1] != self.d_phi or len(z) == 0:
+            raise ValueError(f"z must have shape (n, {self.d_phi}), n >= 1, found {z.shape}")
+        return z
+
+    def _means(self, phi: ArrayLike) -> Array:
+        phi = checks.points("phi", phi, self.d_phi)
+        if not np.all((phi > 0) & (phi <= 1)):
+            raise ValueError(f"phi must lie in (0, 1]^{self.d_phi}, found {phi.tolist()}")
+        return phi
 
 
 class LogitPricing:
@@ -186,7 +201,7 @@ class LogitPricing:
     ) -> None:
         self.a = np.array(a, dtype=np.float64)
         if self.a.ndim != 1 or self.a.size == 0 or not np.all(np.isfinite(self.a)):
-            raise ValueError(f"a must be a finite vector (d,) with d >= 1, found {a!r}")
+            raise ValueError(f"a must be a finite vector (d,) with d >= 1, found {self.a.tolist()}")
         checks.positive(b=b)
         self.b = float(b)
         theta_max = 12 / self.b if theta_max is None else float(theta_max)
@@ -218,32 +233,38 @@ class LogitPricing:
         ValueError for counts that are not finite and > 0.
         """
         bought = np.array(bought, dtype=np.float64)
-        if bought.ndim != 1 or not np.all((bought > 0) & np.isfinite(bought)):
-            raise ValueError(f"bought must be a vector of counts > 0, found {bought.tolist()}")
+        if bought.ndim != 1 or not len(bought) or not np.all((bought > 0) & np.isfinite(bought)):
+            raise ValueError(
+                f"bought must be a vector of finite counts > 0, found {bought.tolist()}"
+            )
         checks.positive(not_bought=not_bought)
         a = np.log(bought / not_bought)
         return cls(a, b, theta_max=theta_max, phi_min=phi_min, phi_max=phi_max)
 
     def sample(self, theta: Array, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """What each of n customers bought (n,), 0 for nothing."""
-        phi = self.distribution_map(theta)
+        """What each of n customers bought (n,), 0 for nothing. ValueError unless θ is finite."""
+        phi = self.distribution_map(checks.vector("theta", theta, self.d_theta))
         # Customer u buys the outcome in whose part of [0, 1) it falls, "nothing" first; leaving
         # out the last border keeps a sum of shares that rounds below 1 harmless.
-        borders = np.cumsum(np.concatenate(([1 - phi.sum()], phi[:-1])))
+        phi_0 = 1 - phi.sum()
+        if not math.isfinite(phi_0):
+            raise ValueError(f"theta must be finite, found {theta!r}")
+        borders = np.cumsum(np.concatenate(([phi_0], phi[:-1])))
         return np.searchsorted(borders, rng.random(n), side="right")
 
     def loss(self, z: NDArray[np.int64], theta: Array) -> Array:
         """Minus the revenue of each customer (n,)."""
-        return -np.concatenate(([0.0], _point(theta, self.d_theta, "theta")))[z]
+        theta = checks.vector("theta", theta, self.d_theta)
+        return -np.concatenate(([0.0], theta))[self._purchases(z)]
 
     def loss_gradient(self, z: NDArray[np.int64], theta: Array) -> Array:
         """-1 in the coordinate that was bought (n, d): each sale alone asks for a higher price."""
-        _point(theta, self.d_theta, "theta")
-        return -(z[:, None] == np.arange(1, self.d_theta + 1)).astype(np.float64)
+        checks.vector("theta", theta, self.d_theta)
+        return -(self._purchases(z)[:, None] == np.arange(1, self.d_theta + 1)).astype(np.float64)
 
     def estimate(self, z: NDArray[np.int64]) -> Array:
         """(k_i + ½) / (n + (d+1)/2) for the d products: all d + 1 shares stay above 0."""
-        counts = np.bincount(z, minlength=self.d_phi + 1)[1:]
+        counts = np.bincount(self._purchases(z), minlength=self.d_phi + 1)[1:]
         return (counts + 0.5) / (len(z) + (self.d_phi + 1) / 2)
 
     def kl(self, phi: Array, q: Array) -> float:
@@ -252,12 +273,12 @@ class LogitPricing:
         ValueError when φ is no probability or q lies on or beyond the boundary, where the
         divergence is infinite.
         """
-        phi, q = _point(phi, self.d_phi, "phi"), _point(q, self.d_phi, "q")
+        phi, q = checks.vector("phi", phi, self.d_phi), checks.vector("q", q, self.d_phi)
         return _divergence(np.append(phi, 1 - phi.sum()), np.append(q, 1 - q.sum()))
 
     def distribution_map(self, theta: Array) -> Array:
         """φ_i = e^{a_i - bθ_i}/(1 + Σ_j e^{a_j - bθ_j})."""
-        utility = self.a - self.b * _point(theta, self.d_theta, "theta")
+        utility = self.a - self.b * checks.points("theta", theta, self.d_theta)
         # Divided by e^{max(0, utilities)} nothing overflows.
         shift = np.maximum(utility.max(axis=-1, keepdims=True), 0.0)
         weight = np.exp(utility - shift)
@@ -270,7 +291,7 @@ class LogitPricing:
 
     def risk(self, theta: Array) -> Array:
         """-Σ φ_i(θ) θ_i, minus the expected revenue per customer."""
-        theta = _point(theta, self.d_theta, "theta")
+        theta = checks.points("theta", theta, self.d_theta)
         return -np.sum(self.distribution_map(theta) * theta, axis=-1)
 
     def risk_phi(self, phi: Array) -> Array:
@@ -287,7 +308,7 @@ class LogitPricing:
 
         ∂R/∂θ_i = φ_i m_i; ∂²R/∂θ_i∂θ_j = bφ_iφ_j(m_i + m_j) - δ_ij bφ_i(1 + m_i); PR = -R.
         """
-        theta = _point(theta, self.d_theta, "theta")
+        theta = checks.points("theta", theta, self.d_theta)
         phi = self.distribution_map(theta)
         revenue = np.sum(phi * theta, axis=-1, keepdims=True)
         m = 1 - self.b * (theta - revenue)
@@ -324,11 +345,21 @@ class LogitPricing:
 
     def _shares(self, phi: Array) -> tuple[Array, Array]:
         """φ and φ_0 (..., 1); ValueError when a share of the d + 1 is not above 0."""
-        phi = _point(phi, self.d_phi, "phi")
+        phi = checks.points("phi", phi, self.d_phi)
         phi_0 = 1 - phi.sum(axis=-1, keepdims=True)
         if not (np.all(phi > 0) and np.all(phi_0 > 0)):
-            raise ValueError("phi: distribution parameter on the boundary, all shares must be > 0")
+            raise ValueError(
+                f"phi: distribution parameter on the boundary, all d + 1 shares must be > 0, "
+                f"found {phi.tolist()}"
+            )
         return phi, phi_0
+
+    def _purchases(self, z: NDArray[np.int64]) -> NDArray[np.int64]:
+        if z.ndim != 1 or len(z) == 0:
+            raise ValueError(f"z must have shape (n,), n >= 1, found {z.shape}")
+        if not (z.min() >= 0 and z.max() <= self.d_phi):
+            raise ValueError(f"z must lie in 0..{self.d_phi}, found {z.min()} to {z.max()}")
+        return z
 
 
 class Blind:
@@ -356,17 +387,13 @@ class Blind:
         raise AttributeError(f"a learner cannot see {name!r}: it is no part of Environment")
 
 
-def _point(x: ArrayLike, d: int, name: str) -> Array:
-    x = np.asarray(x, dtype=np.float64)
-    if x.ndim == 0 or x.shape[-1] != d:
-        raise ValueError(f"{name} must have shape (..., {d}), found {x.shape}")
-    return x
-
-
 def _divergence(p: Array, q: Array) -> float:
     """Σ p log(p/q) over all outcomes' probabilities."""
-    if q.min() <= 0.0:
-        raise ValueError("q: distribution parameter on the boundary, KL would be infinite")
+    if not q.min() > 0.0:
+        raise ValueError(
+            f"q: distribution parameter on the boundary, all outcomes need a probability > 0, "
+            f"else KL is infinite; found {q.tolist()}"
+        )
     value = float(rel_entr(p, q).sum())
     if not math.isfinite(value):
         # rel_entr is infinite for a negative probability and NaN for NaN.

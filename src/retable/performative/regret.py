@@ -47,7 +47,7 @@ def _outer_excess(
 ) -> NDArray[np.float64]:
     """`excess`, that of inner and outer deployments replaced by their iteration's outer mean."""
     outer = level == "outer"
-    counts = np.bincount(iteration[outer], minlength=iteration.max() + 1)
+    counts = np.bincount(iteration[outer], minlength=iteration.max(initial=0) + 1)
     sums = np.bincount(iteration[outer], weights=excess[outer], minlength=len(counts))
     loop = outer | (level == "inner")
     if np.any(counts[iteration[loop]] == 0):
@@ -60,7 +60,7 @@ def _outer_excess(
 def growth_exponent(ns: ArrayLike, regrets: ArrayLike) -> float:
     """The slope of log(regret) on log(n) by least squares: regret grows like n^slope.
 
-    ns and regrets (m,), m >= 2, all > 0, not all ns equal; ValueError otherwise.
+    ns and regrets (m,), m >= 2, finite and > 0, not all ns equal; ValueError otherwise.
     """
     ns = np.asarray(ns, dtype=np.float64)
     regrets = np.asarray(regrets, dtype=np.float64)
@@ -69,7 +69,10 @@ def growth_exponent(ns: ArrayLike, regrets: ArrayLike) -> float:
             f"ns and regrets must be vectors of one length >= 2, "
             f"found shapes {ns.shape} and {regrets.shape}"
         )
-    if not (np.all(ns > 0) and np.all(regrets > 0) and np.ptp(ns) > 0):
-        raise ValueError("ns and regrets must be > 0, and not all ns equal")
+    for name, values in (("ns", ns), ("regrets", regrets)):
+        if not np.all((values > 0) & np.isfinite(values)):
+            raise ValueError(f"{name} must be finite and > 0, found {values.tolist()}")
+    if np.ptp(ns) == 0:
+        raise ValueError(f"ns must not all be equal, found {ns.tolist()}")
     x = np.log(ns) - np.log(ns).mean()
     return float(x @ np.log(regrets) / (x @ x))

@@ -12,6 +12,8 @@ from retable.performative.learn_model import descend_divergence
 from retable.performative.log import Deployments, Log
 from retable.performative.zeroth_order import two_point_gradient
 
+LEAST_INNER_STEPS = 8
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -60,10 +62,10 @@ class Schedule:
         bound. A direction of length δ moves a coordinate by about δ/√d, hence the factors of d.
         ValueError when the budget does not pay one outer step.
         """
-        checks.at_least_one(n_kl=n_kl, d_theta=d_theta, d_phi=d_phi)
+        checks.at_least_one(d_theta=d_theta, d_phi=d_phi)
         checks.positive(c_delta=c_delta, c_eta=c_eta, c_in=c_in, c_step=c_step)
-        m = int(budget // n_kl)
-        s = max(8, _quarter_two_thirds(m))
+        m = checks.deployments(budget, n_kl, least=6 * LEAST_INNER_STEPS + 3)
+        s = max(LEAST_INNER_STEPS, _quarter_two_thirds(m))
         checks.deployments(budget, n_kl, least=6 * s + 3)
         t = (m - 1 - 2 * s) // (4 * s + 2)
         return cls(

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from retable.performative import checks
+
 
 @dataclass(frozen=True)
 class Box:
@@ -19,7 +21,7 @@ class Box:
     dim: int
 
     def __post_init__(self) -> None:
-        _check_dim(self.dim)
+        checks.at_least_one(dim=self.dim)
         if not (math.isfinite(self.lo) and math.isfinite(self.hi) and self.lo <= self.hi):
             raise ValueError(f"Box: need finite lo <= hi, found lo={self.lo}, hi={self.hi}")
 
@@ -31,16 +33,16 @@ class Box:
         """The closest point to x (..., dim) in [lo + margin, hi - margin]^dim.
 
         Balls of radius `margin` around it stay inside the box. ValueError for a margin that is
-        negative or above `max_margin()`.
+        negative or above `max_margin()`, or for x of another shape.
         """
         _check_margin(margin, self.max_margin())
         # Two ufuncs: np.clip costs more than the rest of a deployment in small dimensions.
         lowest, highest = self.lo + margin, max(self.hi - margin, self.lo + margin)
-        return np.minimum(np.maximum(np.asarray(x, dtype=np.float64), lowest), highest)
+        return np.minimum(np.maximum(checks.points("x", x, self.dim), lowest), highest)
 
     def contains(self, x: ArrayLike, tol: float = 1e-12) -> bool:
         """Whether x (dim,) lies in the box, up to `tol` in each coordinate."""
-        x = np.asarray(x, dtype=np.float64)
+        x = checks.vector("x", x, self.dim)
         return bool(np.all(x >= self.lo - tol) and np.all(x <= self.hi + tol))
 
     def sample(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
@@ -60,7 +62,7 @@ class CappedSimplex:
     total: float
 
     def __post_init__(self) -> None:
-        _check_dim(self.dim)
+        checks.at_least_one(dim=self.dim)
         finite = math.isfinite(self.lo) and math.isfinite(self.total)
         if not (finite and self.dim * self.lo <= self.total):
             raise ValueError(
@@ -80,12 +82,15 @@ class CappedSimplex:
         """The closest point to x (dim,) in {x_i >= lo + margin, Σ x_i <= total - margin·√dim}.
 
         Balls of radius `margin` around it stay inside the set. ValueError for a margin that is
-        negative or above `max_margin()`.
+        negative or above `max_margin()`, or for x of another shape or not finite.
         """
         _check_margin(margin, self.max_margin())
+        x = checks.vector("x", x, self.dim)
+        if not math.isfinite(x.sum()):
+            raise ValueError(f"x must be finite, found {x.tolist()}")
         lo = self.lo + margin
         capacity = max(self.total - margin * math.sqrt(self.dim) - self.dim * lo, 0.0)
-        above = np.asarray(x, dtype=np.float64) - lo
+        above = x - lo
         positive = np.maximum(above, 0.0)
         if positive.sum() <= capacity:
             return lo + positive
@@ -98,7 +103,7 @@ class CappedSimplex:
 
     def contains(self, x: ArrayLike, tol: float = 1e-12) -> bool:
         """Whether x (dim,) lies in the set, up to `tol` in each coordinate and in the sum."""
-        x = np.asarray(x, dtype=np.float64)
+        x = checks.vector("x", x, self.dim)
         return bool(np.all(x >= self.lo - tol) and x.sum() <= self.total + tol)
 
     def sample(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
@@ -106,11 +111,6 @@ class CappedSimplex:
         # All but the last coordinate of a flat Dirichlet law are uniform on {y >= 0, Σy <= 1}.
         shares = rng.dirichlet(np.ones(self.dim + 1), size=n)[:, :-1]
         return self.lo + (self.total - self.dim * self.lo) * shares
-
-
-def _check_dim(dim: int) -> None:
-    if dim < 1:
-        raise ValueError(f"dim must be >= 1, found {dim}")
 
 
 def _check_margin(margin: float, largest: float) -> None:

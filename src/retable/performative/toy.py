@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import rel_entr
 
+from retable.performative import checks
+
 THETA_LIMITS = (0.01, 0.95)
 # Targets on the limits 0 and 1 would make the divergence infinite.
 TARGET_LIMITS = (0.01, 0.99)
@@ -27,8 +29,13 @@ def toy_risk(theta: ArrayLike) -> NDArray[np.float64]:
 def toy_direct(
     theta0: ArrayLike, *, iterations: int, step: float, delta: float
 ) -> NDArray[np.float64]:
-    """The models (iterations + 1, k) of two-point descent on PR from the starts theta0 (k,)."""
-    theta = np.asarray(theta0, dtype=np.float64)
+    """The models (iterations + 1, k) of two-point descent on PR from the starts theta0 (k,).
+
+    ValueError for starts outside `THETA_LIMITS`, iterations < 1, and step or delta <= 0.
+    """
+    checks.at_least_one(iterations=iterations)
+    checks.positive(step=step, delta=delta)
+    theta = _starts(theta0)
     path = [theta]
     for _ in range(iterations):
         theta = np.clip(theta - step * _difference(toy_risk, theta, delta), *THETA_LIMITS)
@@ -54,10 +61,15 @@ def toy_reparameterized(
     inner="learned": it is found by inner_steps two-point steps on the exact divergence from the
     last ½(θ̂⁺ + θ̂⁻), which is the deployed model. limits: φ is clipped to them after each step;
     without limits the perturbation is min(delta, 0.9 φ_t), so that targets stay above 0.
+    ValueError as for `toy_direct`, for another `inner`, and unless 0 < lowest <= highest < 1.
     """
+    checks.at_least_one(iterations=iterations, inner_steps=inner_steps)
+    checks.positive(step=step, delta=delta, inner_step=inner_step, inner_delta=inner_delta)
     if inner not in ("learned", "exact"):
         raise ValueError(f'inner must be "learned" or "exact", found {inner!r}')
-    theta = np.asarray(theta0, dtype=np.float64)
+    if limits is not None and not 0 < limits[0] <= limits[1] < 1:
+        raise ValueError(f"limits must be rising within (0, 1), found {limits}")
+    theta = _starts(theta0)
     phi = theta**2
     if limits is not None:
         phi = np.clip(phi, *limits)
@@ -78,6 +90,14 @@ def toy_reparameterized(
         thetas.append(theta)
         phis.append(phi)
     return np.array(thetas), np.array(phis)
+
+
+def _starts(theta0: ArrayLike) -> NDArray[np.float64]:
+    theta = np.asarray(theta0, dtype=np.float64)
+    low, high = THETA_LIMITS
+    if theta.ndim != 1 or not np.all((theta >= low) & (theta <= high)):
+        raise ValueError(f"theta0 must be a vector within [{low}, {high}], found {theta.tolist()}")
+    return theta
 
 
 def _learn(

@@ -10,11 +10,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from retable.performative import checks
+
 
 def unit_sphere(rng: np.random.Generator, d: int) -> NDArray[np.float64]:
     """A direction (d,), uniform on the unit sphere of R^d; for d = 1 it is +1 or -1."""
-    if d < 1:
-        raise ValueError(f"d must be >= 1, found {d}")
+    checks.at_least_one(d=d)
     if d == 1:
         return np.array([1.0 if rng.random() < 0.5 else -1.0])
     direction = rng.standard_normal(d)
@@ -31,7 +32,7 @@ def two_point_gradient(
 
     f is asked at x + δu first. ValueError for delta <= 0.
     """
-    _check_delta(delta)
+    checks.positive(delta=delta)
     u = unit_sphere(rng, len(x))
     return len(x) / (2 * delta) * (f(x + delta * u) - f(x - delta * u)) * u
 
@@ -43,11 +44,6 @@ def one_point_gradient(
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
     """(d/δ) F(x + δu) u, from one value of f near x (d,). ValueError for delta <= 0."""
-    _check_delta(delta)
+    checks.positive(delta=delta)
     u = unit_sphere(rng, len(x))
     return len(x) / delta * f(x + delta * u) * u
-
-
-def _check_delta(delta: float) -> None:
-    if not delta > 0:
-        raise ValueError(f"delta must be > 0, found {delta}")

@@ -91,6 +91,7 @@ def test_line_ends_of_windows(tmp_path: Path) -> None:
         ("u.data", "1\t2\t3.5\t4\n", "3.5"),
         ("u.data", "1\t2\tnan\t4\n", "nan"),
         ("u.data", "", "is empty"),
+        ("u.item", "1|title|01-Jan-1995\n", "3 fields, must be at least 20"),
         ("u.item", "x|title|" + "|".join("0" * 19) + "\n", "'x'"),
         ("u.item", "0|title|" + "|".join("0" * 19) + "\n", "'0'"),
     ],
@@ -100,6 +101,24 @@ def test_wrong_file_of_100k(tmp_path: Path, name: str, content: str, message: st
     (tmp_path / "a" / name).write_text(content)
     with pytest.raises(InputError, match=rf"{name}: .*{message}"):
         read_100k(tmp_path / "a")
+
+
+@pytest.mark.parametrize("column", ["class:token_seq", "item_id:token"])
+def test_a_column_that_the_package_lacks_is_named(tmp_path: Path, column: str) -> None:
+    write_atomic(tmp_path / "a")
+    path = tmp_path / "a" / "ml-100k.item"
+    path.write_text(path.read_text(encoding="latin-1").replace(column, "other"), "latin-1")
+    with pytest.raises(InputError, match=rf"ml-100k\.item: there is no column {column}, found "):
+        read_100k_atomic(tmp_path / "a")
+
+
+def test_the_order_of_the_package_s_columns_does_not_matter(tmp_path: Path) -> None:
+    write_atomic(tmp_path / "a")
+    expected = read_100k_atomic(tmp_path / "a")
+    path = tmp_path / "a" / "ml-100k.item"
+    rows = [row.split("\t") for row in path.read_text(encoding="latin-1").split("\n") if row]
+    path.write_text("".join("\t".join(row[::-1]) + "\n" for row in rows), "latin-1")
+    assert sha256_of_arrays(read_100k_atomic(tmp_path / "a")) == sha256_of_arrays(expected)
 
 
 def test_missing_files(tmp_path: Path) -> None:

@@ -218,7 +218,7 @@ def _accuracy_slope(rows: pd.DataFrame, level: float) -> float:
 
     Trainings with an ε of their own stay out. NaN when fewer than three reach the loss.
     """
-    swept = rows[[parse_method(name)[2] is None for name in rows["method"]]]
+    swept = rows[rows["method"].map(lambda name: parse_method(name)[2] is None).astype(bool)]
     wide = swept.pivot(index="method", columns="metric", values="value")
     names = [f"one_norm@{level:g}", f"test_accuracy@{level:g}"]
     if not set(names) <= set(wide.columns):

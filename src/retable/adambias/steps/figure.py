@@ -1,6 +1,6 @@
 """The figure: orders, coefficients, trajectories, norms and accuracies."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,27 +20,60 @@ BLUE, ORANGE, GREEN, PINK = COLORS[:4]
 FLOWS = {"error_plain": ("plain flow", ORANGE), "error_corrected": ("corrected flow", BLUE)}
 STYLES = {"order": "-", "order_shown": ":"}
 NAMES = {"mnist14": "MNIST 14×14", "cifar16": "CIFAR-10 16×16"}
+# Parts of the names of the data sets at the paper's scale; others stand as they are.
+PARTS = {
+    "cifar10": "CIFAR-10",
+    "cifar100": "CIFAR-100",
+    "eurosat": "EuroSAT",
+    "resnet50": "ResNet-50",
+    "resnet101": "ResNet-101",
+    "cnn": "CNN",
+    "vit": "ViT",
+    "uncorrected": "no bias correction",
+    "outside": "ε outside",
+    "squares": "squared error",
+}
+# What is drawn of a sweep: the metric's beginning, its name in the title, the axis, its factor.
+NORM = ("one_norm@", "one-norm", "‖∇E‖₁ at equal training loss", 1.0)
+ACCURACY = ("test_accuracy@", "accuracy", "test accuracy at equal loss (%)", 100.0)
+Sweep = tuple[str, str, float]  # data set, which of rho and beta is swept, the other's value
 ACCURACY_LEVELS = {"mnist14": "0.2", "cifar16": "1"}
 
 
 def figure(rows: Path, paths: Path, png: Path, pdf: Path, *, settings: FigureSettings) -> None:
-    """Draw what `rows` and `paths` hold; a panel without data says so."""
+    """Draw what `rows` and `paths` hold; a panel without data says so.
+
+    Four rows of panels; where further data sets were trained, as at the paper's scale, two rows
+    follow for every three of their sweeps.
+    """
     import matplotlib.pyplot as plt
 
     frame = read_metrics(rows)
     arrays = load_arrays(paths)
     with figure_style():
-        drawn, axes = plt.subplots(3, 3, figsize=(settings.width, settings.height))
+        small: list[Sweep] = [
+            ("mnist14", "rho", settings.beta),
+            ("mnist14", "beta", settings.rho),
+            ("cifar16", "beta", settings.rho_cifar),
+        ]
+        sweeps = small + list(_further_sweeps(frame))
+        lines = 2 + 2 * -(-len(sweeps) // 3)
+        size = settings.width, settings.height * lines / 4
+        drawn, axes = plt.subplots(lines, 3, figsize=size)
         _orders(axes[0, 0], frame, ("bilinear", "batches"), "Toy problems: error of the flows")
         _orders(axes[0, 1], frame, ("mnist49",), "Network, MNIST 7×7: error of the flows")
         _coefficients(axes[0, 2], frame)
         for number, ax in enumerate(axes[1, :2]):
             _paths(ax, arrays, number)
-        _norms(axes[1, 2], frame, "mnist14", "rho", settings.beta)
-        _norms(axes[2, 0], frame, "mnist14", "beta", settings.rho)
-        _norms(axes[2, 1], frame, "cifar16", "beta", settings.rho_cifar)
-        _accuracies(axes[2, 2], frame)
-        label_panels(list(axes.flat))
+        _accuracies(axes[1, 2], frame)
+        for index, sweep in enumerate(sweeps):
+            row, column = 2 + 2 * (index // 3), index % 3
+            _sweep(axes[row, column], frame, sweep, NORM)
+            _sweep(axes[row + 1, column], frame, sweep, ACCURACY)
+        for ax in axes.flat:
+            if not ax.get_title():  # the last sweeps leave panels over
+                ax.set_axis_off()
+        label_panels(list(axes[:4].flat))
         save_figure(drawn, png, pdf)
 
 
@@ -152,22 +185,45 @@ def _paths(ax: "Axes", arrays: Mapping[str, np.ndarray], number: int) -> None:
     ax.legend(loc="upper left", fontsize=7)
 
 
-def _norms(ax: "Axes", frame: pd.DataFrame, dataset: str, axis: str, fixed: float) -> None:
-    """One-norm at equal training loss against β or ρ, the other one fixed; 95 % intervals."""
+def _further_sweeps(frame: pd.DataFrame) -> Iterator[Sweep]:
+    """Of each further data set: where one of β and ρ took several values and the other stood."""
+    trained = frame[(frame["experiment"] == "sweep") & ~frame["dataset"].isin(NAMES)]
+    for dataset, group in trained.groupby("dataset", sort=False):
+        settings = [parse_method(name) for name in group["method"].unique()]
+        pairs = pd.DataFrame(settings, columns=["beta", "rho", "eps"])
+        pairs = pairs[pairs["eps"].isna()]
+        for axis, other in (("rho", "beta"), ("beta", "rho")):
+            for fixed, swept in pairs.groupby(other)[axis]:
+                if len(swept) > 1:
+                    yield str(dataset), axis, float(fixed)
+
+
+def _name(dataset: str) -> str:
+    parts = [part for part in dataset.split("-") if part not in ("rho", "beta")]
+    return NAMES.get(dataset, ", ".join(PARTS.get(part, part) for part in parts))
+
+
+def _sweep(
+    ax: "Axes", frame: pd.DataFrame, sweep: Sweep, quantity: tuple[str, str, str, float]
+) -> None:
+    """A quantity at equal training loss against β or ρ, the other one fixed; 95 % intervals."""
+    dataset, axis, fixed = sweep
+    prefix, what, label, factor = quantity
     symbol, other = ("ρ", "β") if axis == "rho" else ("β", "ρ")
-    ax.set_title(f"{NAMES[dataset]}: one-norm against {symbol} ({other}={fixed:g})")
-    sweep = frame[
+    separator = ": " if dataset in NAMES else "\n"
+    ax.set_title(f"{_name(dataset)}{separator}{what}, {other}={fixed:g}")
+    found = frame[
         (frame["dataset"] == dataset)
-        & frame["metric"].str.startswith("one_norm@")
+        & frame["metric"].str.startswith(prefix)
         & frame["value"].notna()
     ]
     points = []
-    for row in aggregate(sweep).itertuples() if len(sweep) else ():
+    for row in aggregate(found).itertuples() if len(found) else ():
         beta, rho, eps = parse_method(row.method)
         swept, kept = (rho, beta) if axis == "rho" else (beta, rho)
         if kept == fixed and eps is None:
             level = float(row.metric.split("@")[1])
-            points.append((level, swept, row.mean, row.ci_low, row.ci_high))
+            points.append((level, swept, *(factor * np.array([row.mean, row.ci_low, row.ci_high]))))
     if not points:
         _say_empty(ax)
         return
@@ -187,12 +243,20 @@ def _norms(ax: "Axes", frame: pd.DataFrame, dataset: str, axis: str, fixed: floa
             label=f"loss {level:g}",
         )
     ax.set_xticks(range(len(ticks)), [f"{value:g}" for value in ticks])
-    ax.set_yscale("log")
-    _plain_ticks(ax)
+    if quantity is NORM:
+        ax.set_yscale("log")
+        _plain_ticks(ax)
     ax.set_xlabel(symbol)
-    ax.set_ylabel("‖∇E‖₁ at equal training loss")
+    ax.set_ylabel(label)
     ax.margins(y=0.25)
-    ax.legend(ncols=len(table["level"].unique()), loc="upper center", fontsize=7)
+    ax.legend(
+        ncols=len(table["level"].unique()),
+        loc="upper center",
+        fontsize=7,
+        columnspacing=1.0,
+        handlelength=1.6,
+        handletextpad=0.4,
+    )
 
 
 def _plain_ticks(ax: "Axes") -> None:
@@ -210,7 +274,7 @@ def _accuracies(ax: "Axes", frame: pd.DataFrame) -> None:
     for index, (dataset, level) in enumerate(ACCURACY_LEVELS.items()):
         names = [f"one_norm@{level}", f"test_accuracy@{level}"]
         own = frame[(frame["dataset"] == dataset) & frame["metric"].isin(names)]
-        own = own[[parse_method(name)[2] is None for name in own["method"]]]
+        own = own[own["method"].map(lambda name: parse_method(name)[2] is None).astype(bool)]
         wide = own.pivot(index=["seed", "method"], columns="metric", values="value").dropna()
         if wide.empty:
             continue

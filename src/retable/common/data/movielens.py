@@ -84,9 +84,15 @@ def read_100k(folder: Path) -> dict[str, np.ndarray]:
     """Read GroupLens's own files: u.data (tab-separated) and u.item (19 genre flags a film)."""
     place = _folder(folder, "u.data")
     path = place / "u.item"
+    rows = _table(path, "|")
+    if len(rows[0]) < 1 + len(GENRES):
+        raise InputError(
+            f"{path}: {len(rows[0])} fields, must be at least {1 + len(GENRES)}: an item and a "
+            "flag a genre"
+        )
     items = [
         (_item(path, row[0]), [GENRES[k] for k, flag in enumerate(row[-19:]) if flag == "1"])
-        for row in _table(path, "|")
+        for row in rows
     ]
     return _ratings(place / "u.data", "\t") | _genres(items, path, GENRES)
 
@@ -95,7 +101,16 @@ def read_100k_atomic(folder: Path) -> dict[str, np.ndarray]:
     """Read the package's form: tab-separated with typed headers, genres separated by blanks."""
     place = _folder(folder, "ml-100k.inter")
     path = place / "ml-100k.item"
-    items = [(_item(path, row[0]), row[-1].split()) for row in _table(path, "\t", skip=1)]
+    header, *films = _table(path, "\t")
+    columns = []
+    for name in ("item_id:token", "class:token_seq"):
+        if name not in header:
+            raise InputError(f"{path}: there is no column {name}, found {', '.join(header)}")
+        columns.append(header.index(name))
+    if not films:
+        raise InputError(f"{path}: holds no films")
+    number, genres = columns
+    items = [(_item(path, row[number]), row[genres].split()) for row in films]
     return _ratings(place / "ml-100k.inter", "\t", skip=1) | _genres(items, path, GENRES)
 
 

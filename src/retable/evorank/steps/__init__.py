@@ -1,0 +1,1 @@
+"""The steps of the experiments on evolution-inspired losses."""

@@ -1,0 +1,178 @@
+"""What an encoder is trained for without labels: graph entropy, and the objectives beside it.
+
+Each takes a batch (adj (B, N, N), x (B, N, f), mask (B, N)) and gives a scalar to minimise.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, softplus
+
+from retable.gemax.losses import (
+    LEAST_WEIGHT,
+    orthogonality_loss,
+    packing_entropy,
+    packing_loss,
+    vertex_distribution,
+)
+from retable.gemax.model import GeMaxEncoder
+
+_JSD_SCALE = 4.0
+_CONTRAST_TEMPERATURE = 0.2
+_VIEW_SHARE = 0.2
+Batch = tuple[Tensor, Tensor, Tensor]
+
+
+class PackingWeights(nn.Module):
+    """The free packing weights a_j of all graphs, 1/n_j at first, and the Adam that moves them.
+
+    The lazy Adam for sparse gradients moves the weights of a batch's graphs and no others. Its
+    state is part of the module's, so that a checkpoint holds it.
+    """
+
+    def __init__(self, sizes: Tensor, lr: float) -> None:
+        super().__init__()
+        self.register_buffer("sizes", sizes)
+        n = int(sizes.max())
+        real = torch.arange(n) < sizes[:, None]
+        start = torch.where(real, 1 / sizes[:, None], 1.0)
+        self.table = nn.Embedding.from_pretrained(start.float(), freeze=False, sparse=True)
+        self.optimizer = torch.optim.SparseAdam([self.table.weight], lr=lr)
+
+    def forward(self, index: Tensor, n: int) -> Tensor:
+        """The weights of these graphs, (B, n)."""
+        return self.table(index)[:, :n]
+
+    def step(self, objective: Tensor, index: Tensor) -> None:
+        """One step of Adam that lowers `objective`, then back into [1e-6, 1]."""
+        self.optimizer.zero_grad()
+        objective.backward()
+        self.optimizer.step()
+        with torch.no_grad():
+            weight = self.table.weight
+            weight[index] = weight[index].clamp(LEAST_WEIGHT, 1)
+
+    def rows(self) -> list[Tensor]:
+        """One tensor (n_j,) a graph."""
+        weight = self.table.weight.detach()
+        return [row[:n].clone() for row, n in zip(weight, self.sizes.tolist(), strict=True)]
+
+    def get_extra_state(self) -> dict:
+        return self.optimizer.state_dict()
+
+    def set_extra_state(self, state: dict) -> None:
+        self.optimizer.load_state_dict(state)
+
+
+class EntropyMaximization(nn.Module):
+    """The alternating objective: an encoder step on J1, a step of the batch's weights on J2.
+
+    J1 = -(H_k - mu L_orth - gamma L_svp) over the encoder, a fixed; J2 = H_k + gamma L_svp over a,
+    at the vertex vectors of the same pass. Means over the graphs of the batch, so that mu and gamma
+    do not depend on its size. `sums` adds up H_k, L_orth, L_svp and the number of graphs.
+    """
+
+    def __init__(
+        self, weights: PackingWeights, mu: float, gamma: float, self_loops: bool = False
+    ) -> None:
+        super().__init__()
+        self.weights, self.mu, self.gamma, self.self_loops = weights, mu, gamma, self_loops
+        self.register_buffer("sums", torch.zeros(4, dtype=torch.float64))
+        self._pass: tuple[Tensor, ...] | None = None
+
+    def forward(self, encoder: nn.Module, batch: Batch, index: Tensor) -> Tensor:
+        adj, x, mask = batch
+        _, z, g = encoder(adj, x, mask)
+        p = vertex_distribution(z, g, mask)
+        a = self.weights(index, mask.shape[1]).detach()
+        parts = (
+            packing_entropy(p, a, mask),
+            orthogonality_loss(z, adj, mask, self.self_loops),
+            packing_loss(z, a, mask),
+        )
+        entropy, orthogonality, packing = parts
+        totals = [part.detach().sum() for part in parts] + [torch.tensor(float(len(index)))]
+        self.sums += torch.stack(totals)
+        self._pass = (z.detach(), p.detach(), mask, index)
+        return -(entropy - self.mu * orthogonality - self.gamma * packing).mean()
+
+    def weight_step(self) -> None:
+        """Move the weights of the last batch's graphs."""
+        z, p, mask, index = self._pass
+        a = self.weights(index, mask.shape[1])
+        objective = packing_entropy(p, a, mask) + self.gamma * packing_loss(z, a, mask)
+        self.weights.step(objective.mean(), index)
+
+    def epoch(self) -> dict[str, float]:
+        """Means over the epoch's graphs of H_k, L_orth, L_svp; the smallest and largest weight."""
+        entropy, orthogonality, packing, count = self.sums.tolist()
+        self.sums.zero_()
+        weights = torch.cat(self.weights.rows())
+        return {
+            "entropy": entropy / count,
+            "orthogonality": orthogonality / count,
+            "packing": packing / count,
+            "least_weight": weights.min().item(),
+            "largest_weight": weights.max().item(),
+        }
+
+
+def infograph(encoder: GeMaxEncoder, batch: Batch) -> Tensor:
+    """Jensen-Shannon mutual information between vertices and their graph (InfoGraph).
+
+    -(E_pos[-softplus(-T)] - E_neg[softplus(T)]) with T = 4 z.g; positive pairs are a graph's
+    vertices with its own vector, negative ones those with the other graphs' vectors.
+    """
+    adj, x, mask = batch
+    _, z, g = encoder(adj, x, mask)
+    scores = _JSD_SCALE * z[mask] @ g.T
+    owner = torch.repeat_interleave(torch.arange(len(mask), device=z.device), mask.sum(1))
+    own = owner[:, None] == torch.arange(len(mask), device=z.device)
+    return softplus(-scores[own]).mean() + softplus(scores[~own]).mean()
+
+
+def graphcl(encoder: GeMaxEncoder, batch: Batch) -> Tensor:
+    """Contrast of two views of each graph, NT-Xent at temperature 0.2 (GraphCL).
+
+    One view drops 20 % of the vertices, the other one exchanges 20 % of the edges.
+    """
+    adj, x, mask = batch
+    kept = drop_vertices(mask)
+    paths = kept[:, :, None] & kept[:, None, :]
+    _, _, first = encoder(adj * paths, x.masked_fill(~kept[..., None], 0), kept)
+    _, _, second = encoder(perturb_edges(adj, mask), x, mask)
+    return nt_xent(first, second)
+
+
+def drop_vertices(mask: Tensor) -> Tensor:
+    """The mask (B, N) without a random 20 % of each graph's vertices (rounded, one stays)."""
+    order = torch.rand(mask.shape, device=mask.device).masked_fill(~mask, 2.0).argsort(1).argsort(1)
+    sizes = mask.sum(1, keepdim=True)
+    dropped = (sizes * _VIEW_SHARE).round().clamp(max=sizes - 1)
+    return mask & (order >= dropped)
+
+
+def perturb_edges(adj: Tensor, mask: Tensor) -> Tensor:
+    """Take away a random 20 % of each graph's edges and add as many between other pairs."""
+    n = adj.shape[1]
+    upper = torch.ones(n, n, dtype=torch.bool, device=adj.device).triu(1)
+    pairs = mask[:, :, None] & mask[:, None, :] & upper
+    edges, others = pairs & (adj > 0), pairs & (adj == 0)
+    count = (edges.sum((1, 2)) * _VIEW_SHARE).round()
+    count = torch.minimum(count, others.sum((1, 2)))[:, None]
+
+    def chosen(among: Tensor) -> Tensor:
+        order = torch.rand(adj.shape, device=adj.device).masked_fill(~among, 2.0).flatten(1)
+        return (order.argsort(1).argsort(1) < count).view_as(adj)
+
+    changed = (edges & ~chosen(edges)) | chosen(others)
+    return (changed | changed.mT).to(adj.dtype)
+
+
+def nt_xent(first: Tensor, second: Tensor, temperature: float = _CONTRAST_TEMPERATURE) -> Tensor:
+    """Normalised temperature-scaled cross-entropy of two views (B, d): each finds the other."""
+    views = nn.functional.normalize(torch.cat([first, second]), dim=-1)
+    scores = views @ views.T / temperature
+    scores.fill_diagonal_(float("-inf"))
+    count = len(first)
+    partner = (torch.arange(2 * count, device=views.device) + count) % (2 * count)
+    return cross_entropy(scores, partner)

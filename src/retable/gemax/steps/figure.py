@@ -1,0 +1,139 @@
+"""Four panels: accuracies, learned against exact entropy, training curves, one graph's packing."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from retable.common.data.arrays import load_arrays
+from retable.common.figures import COLORS, LINES, MARKERS, figure_style, label_panels, save_figure
+from retable.common.metrics import read_metrics
+from retable.common.statistics import t_interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_NAMES = {
+    "untrained": "untrained",
+    "gemax": "GeMax",
+    "infograph": "InfoGraph",
+    "graphcl": "GraphCL",
+    "wl": "WL kernel",
+    "graphlet": "graphlet kernel",
+    "histogram": "counts",
+}
+_TITLES = {"mutag": "MUTAG", "b3db": "B3DB", "cuneiform": "Cuneiform", "solubility": "solubility"}
+_CURVES = {
+    "entropy": "$H_k$ (nats)",
+    "orthogonality": r"$L_\mathrm{orth}$",
+    "packing": r"$L_\mathrm{svp}$",
+}
+
+
+def figure(rows: Path, graphs: Path, values: Path, png: Path, pdf: Path) -> None:
+    """Draw the figure; the entropies are those of the first seed."""
+    import matplotlib.pyplot as plt
+
+    frame, entropies, structure = read_metrics(rows), load_arrays(values), load_arrays(graphs)
+    seed = min(int(name.split(".")[1]) for name in entropies)
+    dataset = frame.loc[frame["experiment"] == "entropy", "dataset"].iloc[0]
+    with figure_style():
+        fig, grid = plt.subplots(2, 2, figsize=(9.6, 7.2))
+        (accuracies, scatter), (curves, packing) = grid
+        _draw_accuracies(accuracies, frame)
+        _draw_entropies(scatter, entropies, seed, _TITLES.get(dataset, dataset))
+        _draw_curves(curves, frame[frame["dataset"] == dataset], _TITLES.get(dataset, dataset))
+        _draw_packing(fig, packing, structure, entropies, seed)
+        label_panels([accuracies, scatter, curves, packing])
+        save_figure(fig, png, pdf)
+
+
+def _draw_accuracies(ax: "Axes", frame: pd.DataFrame) -> None:
+    shown = frame[(frame["experiment"] == "unsupervised") & (frame["metric"] == "accuracy")]
+    datasets = list(dict.fromkeys(shown["dataset"]))
+    methods = [name for name in _NAMES if name in set(shown["method"])]
+    for number, method in enumerate(methods):
+        place = (number - (len(methods) - 1) / 2) * 0.11
+        for row, dataset in enumerate(datasets):
+            scores = shown[(shown["dataset"] == dataset) & (shown["method"] == method)]["value"]
+            if not len(scores):
+                continue
+            found = t_interval(scores.to_numpy())
+            errors = np.nan_to_num([[found.value - found.low], [found.high - found.value]])
+            ax.errorbar(
+                found.value,
+                row + place,
+                xerr=errors,
+                fmt=MARKERS[number],
+                color=COLORS[number],
+                elinewidth=1,
+                label=_NAMES[method] if row == 0 else None,
+            )
+    ax.set_yticks(range(len(datasets)), [_TITLES.get(name, name) for name in datasets])
+    ax.set_ylim(len(datasets) - 0.45, -0.55)
+    ax.set_xlabel("cross-validated accuracy")
+    ax.set_title("Classification without labels in training")
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _draw_entropies(ax: "Axes", entropies: dict, seed: int, name: str) -> None:
+    exact, learned = entropies[f"gemax.{seed}.exact"], entropies[f"gemax.{seed}.learned"]
+    bound = np.maximum(entropies[f"gemax.{seed}.bound"], 0)
+    ax.plot(exact, learned, "o", color=COLORS[0], alpha=0.5, label="$H_k$, learned")
+    ax.plot(exact, bound, "^", color=COLORS[2], alpha=0.5, label="lower bound")
+    top = 1.05 * max(exact.max(), learned.max())
+    ax.plot([0, top], [0, top], "-", color="black", linewidth=0.8, label="identity")
+    ax.axvline(np.log(2), color=COLORS[1], linestyle="--", linewidth=1, label="log 2 (bipartite)")
+    ax.set_xlim(min(exact.min(), np.log(2)) - 0.1, max(exact.max(), np.log(2)) + 0.1)
+    ax.set_ylim(0, top)
+    ax.set_xlabel("exact graph entropy $H(G, P)$ (nats)")
+    ax.set_ylabel("approximation (nats)")
+    ax.set_title(f"Learned and exact entropy, {name}")
+    ax.legend(loc="best")
+
+
+def _draw_curves(ax: "Axes", frame: pd.DataFrame, name: str) -> None:
+    shown = frame[(frame["experiment"] == "training") & (frame["method"] == "gemax")]
+    for number, (metric, label) in enumerate(_CURVES.items()):
+        curve = shown[shown["metric"] == metric].groupby("x")["value"]
+        mean = curve.mean()
+        ax.plot(mean.index, mean, LINES[number], color=COLORS[number], label=label)
+        ax.fill_between(mean.index, curve.min(), curve.max(), color=COLORS[number], alpha=0.2)
+    ax.set_yscale("log")
+    ax.set_xlabel("epoch")
+    ax.set_ylabel("mean over graphs")
+    ax.set_title(f"Training, {name}")
+    ax.legend(loc="best")
+
+
+def _draw_packing(fig: "Figure", ax: "Axes", structure: dict, entropies: dict, seed: int) -> None:
+    """The graph of median entropy: colour P, area a, an edge where two vertices are adjacent."""
+    import networkx as nx
+
+    exact = entropies[f"gemax.{seed}.exact"]
+    sizes = np.bincount(structure["node_graph"])
+    # A graph with rings, of a size that can be drawn.
+    chosen = int(np.argsort(exact, kind="stable")[len(exact) // 2])
+    vertices = np.flatnonzero(structure["node_graph"] == chosen)
+    first = vertices[0]
+    left, right = structure["edge_index"]
+    inside = structure["node_graph"][left] == chosen
+    graph = nx.Graph()
+    graph.add_nodes_from(range(sizes[chosen]))
+    graph.add_edges_from(zip(left[inside] - first, right[inside] - first, strict=True))
+    places = nx.kamada_kawai_layout(graph)
+    xy = np.array([places[i] for i in range(sizes[chosen])])
+    p = entropies[f"gemax.{seed}.p"][vertices]
+    a = entropies[f"gemax.{seed}.a"][vertices]
+    for i, j in graph.edges:
+        ax.plot(*xy[[i, j]].T, color="#888888", linewidth=1, zorder=1)
+    marks = ax.scatter(
+        *xy.T, s=30 + 330 * a, c=p, cmap="cividis", edgecolors="black", linewidths=0.6, zorder=2
+    )
+    fig.colorbar(marks, ax=ax, label="learned probability $P_i$", shrink=0.85)
+    ax.set_aspect("equal")
+    ax.margins(0.15)
+    ax.set_axis_off()
+    ax.set_title(f"A graph of median entropy: area = weight $a_i$ ({a.min():.2f} to {a.max():.2f})")

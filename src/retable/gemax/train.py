@@ -1,0 +1,176 @@
+"""Training an encoder without labels, and the embeddings that come of it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from retable.common.checkpoints import Checkpoints
+from retable.common.training import minibatches
+from retable.common.training import train as run_training
+from retable.gemax.config import OBJECTIVES, TrainConfig
+from retable.gemax.data import GraphBatches, GraphSet
+from retable.gemax.losses import LEAST_WEIGHT, packing_entropy, packing_loss
+from retable.gemax.model import GeMaxEncoder
+from retable.gemax.objectives import EntropyMaximization, PackingWeights, graphcl, infograph
+
+_EMBED_BATCH = 256
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What training leaves.
+
+    Attributes:
+        encoder: in evaluation mode.
+        weights: the packing weights, one (n_j,) array a graph; empty but for `gemax`.
+        history: one row an epoch: epoch, loss and, for `gemax`, entropy (H_k, nats),
+            orthogonality (L_orth), packing (L_svp), least_weight, largest_weight.
+    """
+
+    encoder: GeMaxEncoder
+    weights: list[np.ndarray] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+def new_encoder(in_features: int, config: TrainConfig, seed: int) -> GeMaxEncoder:
+    """An encoder whose weights depend on the seed alone: the same for every objective."""
+    torch.manual_seed(seed)
+    return GeMaxEncoder(in_features, config)
+
+
+def fit(
+    graphs: GraphSet,
+    objective: str,
+    config: TrainConfig,
+    seed: int,
+    *,
+    checkpoints: Checkpoints | None = None,
+    name: str = "",
+) -> FitResult:
+    """Train an encoder on graphs, not on their labels.
+
+    Args:
+        objective: gemax, infograph, graphcl, or untrained (random weights, with the statistics of
+            BatchNorm from one pass over the graphs).
+        seed: of the initial weights, which all objectives share, and of the order of the batches.
+        checkpoints, name: where and under which name the state is kept.
+
+    Raises:
+        ValueError: an unknown objective.
+        InputError: the loss became NaN or infinite.
+    """
+    if objective not in OBJECTIVES:
+        raise ValueError(f"objective: '{objective}', must be one of {', '.join(OBJECTIVES)}")
+    encoder = new_encoder(graphs.features[0].shape[1], config, seed)
+    batches = GraphBatches(graphs)
+    size = min(config.batch, len(graphs))
+    if objective == "untrained":
+        with _one_pass_of_statistics(encoder), torch.no_grad():
+            encoder.train()
+            for index in torch.arange(len(graphs)).split(size):
+                encoder(*batches(index))
+        return FitResult(encoder.eval())
+    parts = {"encoder": encoder}
+    if objective == "gemax":
+        weights = PackingWeights(batches.sizes, config.lr_weights)
+        parts["entropy"] = EntropyMaximization(
+            weights, config.mu, config.gamma, config.self_loops_in_mask
+        )
+    model = nn.ModuleDict(parts)
+
+    def loss(model: nn.Module, index: Tensor) -> Tensor:
+        batch = batches(index)
+        if objective == "gemax":
+            return model["entropy"](model["encoder"], batch, index)
+        return {"infograph": infograph, "graphcl": graphcl}[objective](model["encoder"], batch)
+
+    entropy = parts.get("entropy")
+    trained = run_training(
+        model,
+        torch.optim.Adam(encoder.parameters(), lr=config.lr),
+        loss,
+        # A last batch of one graph has no other graph to be told from.
+        _no_single_graph(minibatches(len(graphs), size, seed)),
+        epochs=config.epochs,
+        after_step=(lambda _: entropy.weight_step()) if entropy is not None else None,
+        after_epoch=(lambda _: entropy.epoch()) if entropy is not None else None,
+        checkpoints=checkpoints,
+        name=name or objective,
+    )
+    rows = [row.numpy() for row in entropy.weights.rows()] if entropy is not None else []
+    return FitResult(encoder.eval(), rows, trained.history)
+
+
+def embed(encoder: GeMaxEncoder, graphs: GraphSet, readout: str) -> np.ndarray:
+    """Embed graphs by the sum or mean of the concatenated layers over their vertices.
+
+    Returns (n_graphs, hidden * layers) float32; the encoder is put into evaluation mode.
+    ValueError for another readout.
+    """
+    if readout not in ("sum", "mean"):
+        raise ValueError(f"readout: '{readout}', must be sum or mean")
+    found = []
+    for (layers, _, _), (_, _, mask) in _passes(encoder, graphs):
+        total = layers.masked_fill(~mask[..., None], 0).sum(1)
+        found.append(total if readout == "sum" else total / mask.sum(1, keepdim=True))
+    return torch.cat(found).numpy()
+
+
+def vertex_vectors(encoder: GeMaxEncoder, graphs: GraphSet) -> Iterator[tuple[Tensor, ...]]:
+    """Batch after batch: z (B, N, d), g (B, d), adj (B, N, N), mask (B, N), in evaluation mode."""
+    for (_, z, g), (adj, _, mask) in _passes(encoder, graphs):
+        yield z, g, adj, mask
+
+
+def converge_weights(
+    z: Tensor, p: Tensor, a: Tensor, mask: Tensor, gamma: float, steps: int, lr: float
+) -> Tensor:
+    """Weight steps alone, the encoder fixed: minimise J2 over a (B, N) by Adam, from `a` on."""
+    a = a.clone().requires_grad_()
+    optimizer = torch.optim.Adam([a], lr=lr)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        # Each graph has its own weights: the sum's gradient is each one's own.
+        objective = packing_entropy(p, a, mask) + gamma * packing_loss(z, a, mask)
+        objective.sum().backward()
+        optimizer.step()
+        with torch.no_grad():
+            a.clamp_(LEAST_WEIGHT, 1)
+    return a.detach()
+
+
+def _passes(encoder: GeMaxEncoder, graphs: GraphSet) -> Iterator[tuple[Any, Any]]:
+    encoder.eval()
+    batches = GraphBatches(graphs)
+    with torch.no_grad():
+        for index in torch.arange(len(graphs)).split(_EMBED_BATCH):
+            batch = batches(index)
+            yield encoder(*batch), batch
+
+
+def _no_single_graph(batches: Callable[[int], list[Tensor]]) -> Callable[[int], list[Tensor]]:
+    def of_epoch(epoch: int) -> list[Tensor]:
+        parts = batches(epoch)
+        if len(parts) > 1 and len(parts[-1]) == 1:
+            parts[-2:] = [torch.cat(parts[-2:])]
+        return parts
+
+    return of_epoch
+
+
+@contextmanager
+def _one_pass_of_statistics(encoder: nn.Module) -> Iterator[None]:
+    """Within it BatchNorm averages over all batches alike, instead of forgetting the first ones."""
+    norms = [m for m in encoder.modules() if isinstance(m, nn.BatchNorm1d)]
+    momenta = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.momentum = None
+        norm.reset_running_stats()
+    yield
+    for norm, momentum in zip(norms, momenta, strict=True):
+        norm.momentum = momentum
