@@ -10,7 +10,6 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from meeko import MoleculePreparation, PDBQTWriterLegacy
 from rdkit import Chem
 from rdkit.Chem import rdDistGeom, rdForceFieldHelpers
 
@@ -158,6 +157,8 @@ class VinaEngine:
 
 def _prepare(smiles: str) -> str | None:
     """The ligand in PDBQT format; None where no conformation or no preparation is found."""
+    from meeko import MoleculePreparation, PDBQTWriterLegacy
+
     mol = Chem.AddHs(parse_smiles(smiles))
     parameters = rdDistGeom.ETKDGv3()
     parameters.randomSeed = _LIGAND_SEED

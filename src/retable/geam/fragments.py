@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from rdkit import Chem
 from rdkit.Chem import BRICS, rdMolDescriptors
-from torch import Tensor
 
 from retable.common.molecules import one_hot, parse_smiles, quiet_rdkit
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 ATOM_FEATURES = 44
 BOND_FEATURES = 10
@@ -49,19 +52,27 @@ class MolGraph:
 
 @dataclass(frozen=True)
 class MolBatch:
-    """Molecules side by side: `frag2mol` (F,) is the molecule of each fragment."""
+    """Molecules side by side: N atoms, E directed bonds, F fragments.
 
-    x: Tensor
-    edge_index: Tensor
-    edge_attr: Tensor
-    node2frag: Tensor
-    frag2mol: Tensor
+    Attributes:
+        x: (N, 44) float32.
+        edge_index: (2, E) int64.
+        edge_attr: (E, 10) float32.
+        node2frag: (N,) int64, the fragment of each atom.
+        frag2mol: (F,) int64, the molecule of each fragment.
+    """
+
+    x: "Tensor"
+    edge_index: "Tensor"
+    edge_attr: "Tensor"
+    node2frag: "Tensor"
+    frag2mol: "Tensor"
 
     def __len__(self) -> int:
         """The number of molecules."""
         return int(self.frag2mol[-1]) + 1
 
-    def to(self, device: torch.device, **options: bool) -> "MolBatch":
+    def to(self, device: "torch.device", **options: bool) -> "MolBatch":
         """The same on a device."""
         return MolBatch(*(getattr(self, f.name).to(device, **options) for f in fields(self)))
 
@@ -115,7 +126,17 @@ def _atom_features(mol: Chem.Mol) -> np.ndarray:
 
 
 def fragment_molecule(smiles: str) -> MolGraph | None:
-    """Cut a molecule at all BRICS bonds; None if it has none."""
+    """Cut a molecule at all BRICS bonds; None if it has none.
+
+    Features, as in the official code (a value outside a list counts as its last entry): element
+    C N O F P S Cl Br I; implicit valence 0..3; radical electrons 0..1; degree 0..6; charge -1 0 1;
+    hybridisation S SP SP2 SP3 SP3D; six pharmacophore bits; hydrogens 0..4; CIP label R S (an atom
+    without one reads S); whether chirality is possible. Bonds: single, double, triple, aromatic;
+    conjugated; in a ring; stereo none, any, Z, E.
+
+    Raises:
+        ValueError: no valid SMILES, or an atom with more than six neighbours.
+    """
     mol = parse_smiles(smiles)
     cut = _cut(mol)
     if cut is None:
@@ -138,13 +159,17 @@ def fragment_molecule(smiles: str) -> MolGraph | None:
 
 
 def brics_fragments(smiles: str) -> list[str]:
-    """Canonical SMILES of the BRICS fragments, with multiplicity; empty if there are no cuts."""
+    """Canonical SMILES of the BRICS fragments, with multiplicity; empty if there are no cuts.
+
+    Raises:
+        ValueError: no valid SMILES.
+    """
     cut = _cut(parse_smiles(smiles))
     return [] if cut is None else cut[0]
 
 
 def is_attachable(fragment: str) -> bool:
-    """Whether a fragment can be attached to another and closed."""
+    """Whether a fragment has an attachment point and is a valid molecule with phenyl there."""
     mol = Chem.MolFromSmiles(fragment)
     if mol is None:
         return False
@@ -159,7 +184,15 @@ def is_attachable(fragment: str) -> bool:
 
 
 def collate(graphs: Sequence[MolGraph]) -> MolBatch:
-    """Lay molecules side by side."""
+    """Lay molecules side by side.
+
+    Raises:
+        ValueError: no molecules.
+    """
+    import torch
+
+    if not graphs:
+        raise ValueError("no molecules to lay side by side")
     sizes = np.array([len(graph.x) for graph in graphs])
     counts = np.array([len(graph.fragments) for graph in graphs])
     atoms = np.concatenate([[0], np.cumsum(sizes)[:-1]])

@@ -96,14 +96,16 @@ def read_column(content: bytes, name: str, column: str) -> list[str]:
     Raises:
         InputError: no such column, or a row that ends before it.
     """
-    reader = csv.DictReader(io.StringIO(content.decode("utf-8")))
-    if column not in (reader.fieldnames or ()):
-        raise InputError(f"{name}: no column {column!r}; it has {reader.fieldnames}")
+    rows = csv.reader(io.StringIO(content.decode("utf-8"), newline=""))
+    header = next(rows, [])
+    if column not in header:
+        raise InputError(f"{name}: no column {column!r}; it has {header}")
+    place = header.index(column)
     values = []
-    for record, row in enumerate(reader, start=1):
-        if row[column] is None:
-            raise InputError(f"{name}: record {record} has no {column!r}")
-        values.append(row[column].strip())
+    for record, row in enumerate(rows, start=1):
+        if len(row) <= place:
+            raise InputError(f"{name}: record {record} has no {column!r}: {row}")
+        values.append(row[place].strip())
     return values
 
 
