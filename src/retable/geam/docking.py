@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import math
 import os
 import re
@@ -15,6 +16,8 @@ from rdkit.Chem import rdDistGeom, rdForceFieldHelpers
 
 from retable.common.molecules import parse_smiles, quiet_rdkit
 from retable.geam.oracles import docking_property, qed, sa_score
+
+logger = logging.getLogger("retable")
 
 # Thresholds of a hit in -kcal/mol (section 4.1 of the paper).
 HIT_THRESHOLDS = {"parp1": 10.0, "fa7": 8.5, "5ht1b": 8.7845, "braf": 10.3, "jak2": 9.1}
@@ -111,17 +114,27 @@ class VinaEngine:
             self._cache.parent.mkdir(parents=True, exist_ok=True)
             self._cache.write_text(json.dumps(self._key) + "\n", encoding="utf-8")
             return {}
-        first, *lines = self._cache.read_text(encoding="utf-8").splitlines() or ["{}"]
-        found = json.loads(first)
+        text = self._cache.read_text(encoding="utf-8")
+        # A killed job may leave half a line at the end: the next one must not be joined to it.
+        whole = text[: text.rfind("\n") + 1]
+        if whole != text:
+            self._cache.write_text(whole, encoding="utf-8")
+        first, *lines = whole.splitlines() or [""]
+        try:
+            found = dict(json.loads(first))
+        except ValueError:
+            raise ValueError(
+                f"cache {self._cache}: its first line tells no settings: {first!r} (remove the "
+                "file or name another)"
+            ) from None
         for name, expected in self._key.items():
             if found.get(name) != expected:
                 raise ValueError(
                     f"cache {self._cache}: {name} is {found.get(name)!r}; this run has "
                     f"{expected!r} (remove the file or name another)"
                 )
-        # A killed job may leave half a line at the end.
         pairs = [line.split("\t") for line in lines]
-        return {pair[0]: float(pair[1]) for pair in pairs if len(pair) == 3}
+        return {smiles: float(score) for smiles, score in pairs}
 
     def __call__(self, smiles: str) -> float:
         """The best score of the ligand in kcal/mol; NaN where preparation or docking failed."""
@@ -129,12 +142,13 @@ class VinaEngine:
         if key not in self._known:
             self._known[key] = self._dock(key)
             with self._cache.open("a", encoding="utf-8") as file:
-                file.write(f"{key}\t{self._known[key]}\t.\n")
+                file.write(f"{key}\t{self._known[key]}\n")
         return self._known[key]
 
     def _dock(self, smiles: str) -> float:
         ligand = _prepare(smiles)
         if ligand is None:
+            logger.warning("%s: no conformation or no preparation; it is not docked", smiles)
             return math.nan
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "ligand.pdbqt"
@@ -150,16 +164,25 @@ class VinaEngine:
                     command, capture_output=True, text=True, check=False, timeout=_TIME_LIMIT
                 )
             except subprocess.TimeoutExpired:
+                logger.warning("%s: docking took more than %g s", smiles, _TIME_LIMIT)
                 return math.nan
         mode = _MODE.search(done.stdout)
-        return float(mode.group(1)) if done.returncode == 0 and mode else math.nan
+        if done.returncode or mode is None:
+            said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+            logger.warning("%s: docking failed (exit %d): %s", smiles, done.returncode, said)
+            return math.nan
+        return float(mode.group(1))
 
 
 def _prepare(smiles: str) -> str | None:
     """The ligand in PDBQT format; None where no conformation or no preparation is found."""
     from meeko import MoleculePreparation, PDBQTWriterLegacy
 
-    mol = Chem.AddHs(parse_smiles(smiles))
+    mol = parse_smiles(smiles)
+    # Neither salts nor bare hydrogen can be prepared.
+    if len(Chem.GetMolFrags(mol)) != 1 or not mol.GetNumHeavyAtoms():
+        return None
+    mol = Chem.AddHs(mol)
     parameters = rdDistGeom.ETKDGv3()
     parameters.randomSeed = _LIGAND_SEED
     with quiet_rdkit():

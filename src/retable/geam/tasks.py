@@ -25,18 +25,22 @@ def make_oracle(
         folder: of this job alone; receptor, engine and the cache of docking scores go there.
 
     Raises:
-        InputError: no engine for this platform.
+        ValueError: unknown task.
+        InputError: no engine for this platform, or a bundle without the engine or the receptor.
     """
     if name not in DOCKING_TARGETS:
         return mpo(name)
+    if not receptors:
+        raise InputError(f"docking target {name!r}: no bundle of receptors is given")
     binary = _BINARIES.get(sys.platform)
     if binary is None:
         raise InputError(f"no docking engine for {sys.platform}; there are {sorted(_BINARIES)}")
     files = read_bundle(receptors[0])
     folder.mkdir(parents=True, exist_ok=True)
     for file in (binary, f"{name.upper()}_target.pdbqt"):
-        if file in files:
-            (folder / file).write_bytes(files[file])
+        if file not in files:
+            raise InputError(f"{receptors[0]}: no {file}, which docking target {name!r} needs")
+        (folder / file).write_bytes(files[file])
     engine = folder / binary
     engine.chmod(engine.stat().st_mode | stat.S_IXUSR)
     receptor, box = docking_target(name, folder)

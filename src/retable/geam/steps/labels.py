@@ -1,5 +1,6 @@
 """Label the library with a task's property."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ def labels(
     """Write `y`, one a molecule of the library; NaN where it is not labelled.
 
     Scores that the data set itself has are used as they are. Docking labels the first
-    `settings.docked` molecules.
+    `settings.docked` molecules; a failed docking is the label 0.
     """
     molecules = Library.load(library)
     if dataset in molecules.known:
@@ -35,5 +36,6 @@ def labels(
     y = np.full(len(molecules.smiles), np.nan)
     count = settings.docked if dataset in DOCKING_TARGETS else len(y)
     for k, smiles in enumerate(molecules.smiles[:count]):
-        y[k] = oracle(Chem.MolFromSmiles(smiles))
+        score = oracle(Chem.MolFromSmiles(smiles))
+        y[k] = 0.0 if math.isnan(score) else score
     save_arrays(labels, {"y": y})

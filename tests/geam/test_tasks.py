@@ -1,0 +1,120 @@
+"""Oracles by name, and the labels they give: with a stand-in for the docking program."""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+from rdkit import Chem
+
+from retable.common.checkpoints import Checkpoints
+from retable.common.data.arrays import load_arrays, save_arrays
+from retable.common.data.bundles import pack_files
+from retable.common.errors import InputError
+from retable.geam.config import LabelSettings
+from retable.geam.fragments import fragment_molecule
+from retable.geam.library import Library
+from retable.geam.oracles import docking_property, mpo, qed, sa_score
+from retable.geam.steps.labels import labels
+from retable.geam.tasks import make_oracle
+
+ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
+SALT = "CC(=O)[O-].[Na+]"
+PROGRAM = b"""#!/bin/sh
+if [ "$1" = --version ]; then echo "Engine 1"; exit 0; fi
+echo "   1         -9.0      0.000      0.000"
+"""
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    path = tmp_path / "dockstring.npz"
+    files = {
+        "vina_linux": PROGRAM,
+        "vina_mac_catalina": PROGRAM,
+        "JAK2_target.pdbqt": b"REMARK receptor\n",
+    }
+    save_arrays(path, pack_files(files))
+    return path
+
+
+def docked(smiles):
+    mol = Chem.MolFromSmiles(smiles)
+    return docking_property(-9.0, qed(mol), sa_score(mol))
+
+
+def test_multi_property_tasks_need_no_receptor(tmp_path):
+    mol = Chem.MolFromSmiles(ASPIRIN)
+    assert make_oracle("zaleplon", [], tmp_path)(mol) == mpo("zaleplon")(mol)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ValueError, match="'egfr'; known are amlodipine"):
+        make_oracle("egfr", [], tmp_path)
+
+
+def test_docking_tasks_unpack_program_and_receptor(bundle, tmp_path):
+    oracle = make_oracle("jak2", [bundle], tmp_path / "job")
+    assert oracle(Chem.MolFromSmiles(ASPIRIN)) == pytest.approx(docked(ASPIRIN))
+    assert math.isnan(oracle(Chem.MolFromSmiles(SALT)))
+    lines = (tmp_path / "job/docking_jak2.tsv").read_text().splitlines()
+    assert len(lines) == 3
+    assert lines[1] == f"{ASPIRIN}\t-9.0"
+
+
+def test_what_the_bundle_lacks_is_named(bundle, tmp_path, monkeypatch):
+    with pytest.raises(InputError, match=r"dockstring\.npz: no PARP1_target\.pdbqt, .* 'parp1'"):
+        make_oracle("parp1", [bundle], tmp_path / "job")
+    empty = tmp_path / "empty.npz"
+    save_arrays(empty, pack_files({"JAK2_target.pdbqt": b"REMARK receptor\n"}))
+    with pytest.raises(InputError, match=r"empty\.npz: no vina_"):
+        make_oracle("jak2", [empty], tmp_path / "job")
+    with pytest.raises(InputError, match="'jak2': no bundle"):
+        make_oracle("jak2", [], tmp_path / "job")
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(InputError, match=r"no docking engine for win32; .*linux"):
+        make_oracle("jak2", [bundle], tmp_path / "job")
+
+
+@pytest.fixture
+def library(tmp_path):
+    smiles = (ASPIRIN, SALT, "CCOC(=O)c1ccc(N)cc1")
+    graphs = tuple(fragment_molecule(text) for text in smiles)
+    path = tmp_path / "library.npz"
+    Library(smiles, graphs, (), (), {"parp1": np.array([0.1, 0.2, 0.3])}).save(path)
+    return path
+
+
+def label(library, receptors, task, tmp_path, **settings):
+    out = tmp_path / f"{task}.npz"
+    labels(
+        library,
+        receptors,
+        out,
+        dataset=task,
+        settings=LabelSettings(**settings),
+        checkpoints=Checkpoints(tmp_path / "checkpoints", "test"),
+    )
+    return load_arrays(out)["y"]
+
+
+def test_labels(library, bundle, tmp_path):
+    y = label(library, [], "osimertinib", tmp_path)
+    assert y[0] == mpo("osimertinib")(Chem.MolFromSmiles(ASPIRIN))
+    assert np.isfinite(y).all()
+    # A failed docking is 0; what is beyond the number of docked molecules has no label.
+    y = label(library, [bundle], "jak2", tmp_path, docked=2)
+    np.testing.assert_allclose(y, [docked(ASPIRIN), 0.0, np.nan])
+    # Scores that came with the molecules are used as they are.
+    assert label(library, [bundle], "parp1", tmp_path).tolist() == [0.1, 0.2, 0.3]
+
+
+def test_half_a_line_of_the_cache_is_not_joined_to_the_next(bundle, tmp_path):
+    folder = tmp_path / "job"
+    cache = folder / "docking_jak2.tsv"
+    make_oracle("jak2", [bundle], folder)(Chem.MolFromSmiles(ASPIRIN))
+    with cache.open("a") as file:
+        file.write("CC")  # where a job was killed
+    make_oracle("jak2", [bundle], folder)(Chem.MolFromSmiles("CCC"))
+    assert [line.split("\t")[0] for line in cache.read_text().splitlines()[1:]] == [ASPIRIN, "CCC"]
+    cache.write_text("no settings\n")
+    with pytest.raises(ValueError, match="first line tells no settings: 'no settings'"):
+        make_oracle("jak2", [bundle], folder)
