@@ -1,5 +1,7 @@
 """Cutting, features, batches."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -68,7 +70,7 @@ def test_features_one_hot_blocks():
     graph = fragment_molecule(MOLECULES[5])
     assert graph.x.shape == (Chem.MolFromSmiles(MOLECULES[5]).GetNumAtoms(), ATOM_FEATURES)
     ends = np.cumsum([0, 9, 4, 2, 7, 3, 5])
-    for start, end in zip(ends[:-1], ends[1:], strict=True):
+    for start, end in itertools.pairwise(ends):
         assert (graph.x[:, start:end].sum(1) == 1).all()
     assert (graph.x[:, 36:41].sum(1) == 1).all()
     nitrogen = graph.x[1]

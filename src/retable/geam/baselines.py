@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -92,7 +92,7 @@ def random_library(
     return GenerationResult(record.table())
 
 
-def _score_all(record: Record, smiles, source: str, pool: dict[str, float]) -> None:
+def _score_all(record: Record, smiles: Iterable[str], source: str, pool: dict[str, float]) -> None:
     for text in smiles:
         if record.full:
             return
@@ -208,7 +208,7 @@ def train_prior(
     codes = model.encode(smiles)
     lengths = (codes != _END).sum(1) + 1
 
-    def batches(epoch: int):
+    def batches(epoch: int) -> Iterator[Tensor]:
         rng = np.random.default_rng((seed, epoch))
         order = torch.from_numpy(rng.permutation(len(codes)))
         for start in range(0, len(order), batch):

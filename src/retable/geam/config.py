@@ -91,7 +91,6 @@ ABLATIONS: dict[str, dict[str, object]] = {
     "geam_wo_assembly": {"assembly": "none", "dynamic": False},
 }
 BASELINES = ("graph_ga", "reinvent", "random_library")
-VOCABULARIES = ("fgib", "property", "property_size", "random")
 Method = Literal[
     "geam",
     "geam_static",

@@ -1,6 +1,6 @@
 """The fragment-wise graph information bottleneck (section 3.1 of the paper)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -185,7 +185,7 @@ def train_fgib(
     torch.manual_seed(seed)
     model = FGIB(config.width, config.steps, config.kl)
 
-    def batches(epoch: int):
+    def batches(epoch: int) -> Iterator[tuple[MolBatch, Tensor]]:
         order = np.random.default_rng((seed, epoch)).permutation(len(graphs))
         for start in range(0, len(order), config.batch):
             rows = order[start : start + config.batch]

@@ -237,7 +237,7 @@ class _Run:
                 logger.warning("no parents have valid offspring any more: the run ends early")
                 return
             self._update_vocabulary(offspring)
-            self._note("modification", 0, [], 0)
+            self._note("modification", 0, [], [])
 
     def _score_batch(self, exploring: bool) -> None:
         """The oracle on the molecules assembled since the last batch, then on their offspring."""
@@ -296,7 +296,7 @@ class _Run:
             self._assembly.set_vocabulary()
             self.history.append((self.record.calls, after))
 
-    def _note(self, phase: str, steps: int, y: list[float], lengths: list[int] | int) -> None:
+    def _note(self, phase: str, steps: int, y: list[float], lengths: list[int]) -> None:
         assembly = self._assembly
         fragments = self._vocabulary.fragments
         row: dict[str, float | int | str] = {
@@ -322,8 +322,8 @@ class _Run:
         )
 
 
-def _mean(values: list[float] | list[int] | int) -> float:
-    return float(np.mean(values)) if isinstance(values, list) and values else math.nan
+def _mean(values: list[float] | list[int]) -> float:
+    return float(np.mean(values)) if values else math.nan
 
 
 def run_geam(
@@ -354,13 +354,9 @@ def run_geam(
         start: canonical SMILES and scores of the first population (GEAM-w/o A needs one).
 
     Raises:
-        ValueError: empty vocabulary; a budget below the population; `dynamic` without a bottleneck;
-            no assembly and no `start`; an oracle's value outside [0, 1].
+        ValueError: empty vocabulary; `dynamic` without a bottleneck; no assembly and no `start`;
+            an oracle's value outside [0, 1].
     """
-    if config.budget < config.population:
-        raise ValueError(
-            f"budget is {config.budget}; it must be at least the population's {config.population}"
-        )
     if config.assembly != "none" and not len(vocabulary.fragments):
         raise ValueError("the vocabulary is empty: nothing to assemble from")
     updates = config.dynamic and config.modification and config.assembly != "none"

@@ -1,10 +1,12 @@
 """Run the methods on one task."""
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from rdkit.Chem import Mol
 from safetensors.torch import load_file
 
 from retable.common.checkpoints import Checkpoints
@@ -99,7 +101,17 @@ def _vocabulary(method: str, scores: pd.DataFrame, size: int, seed: int, path: P
     return Vocabulary(scores[kind].to_dict(), size)
 
 
-def _assembly(method, oracle, vocabulary, fgib, library, y, settings, seed) -> GenerationResult:
+def _assembly(
+    method: str,
+    oracle: Callable[[Mol], float],
+    vocabulary: Vocabulary,
+    fgib: FGIB,
+    library: Library,
+    y: np.ndarray,
+    settings: GenerateSettings,
+    seed: int,
+) -> GenerationResult:
+    """GEAM, an ablation, or random assembly from one vocabulary."""
     config = settings.generation
     if method.startswith("assembly/"):
         changes = {
@@ -117,7 +129,15 @@ def _assembly(method, oracle, vocabulary, fgib, library, y, settings, seed) -> G
     return run_geam(oracle, vocabulary, fgib, config, seed, start=start)
 
 
-def _baseline(method, oracle, library, prior, settings, seed) -> GenerationResult:
+def _baseline(
+    method: str,
+    oracle: Callable[[Mol], float],
+    library: Library,
+    prior: Path,
+    settings: GenerateSettings,
+    seed: int,
+) -> GenerationResult:
+    """A baseline with the same budget."""
     budget = settings.generation.budget
     if method == "random_library":
         return random_library(oracle, library.test, budget=budget, seed=seed)

@@ -10,8 +10,9 @@ from retable.common.errors import InputError
 from retable.common.molecules import parse_many
 from retable.geam.config import PrepareSettings
 from retable.geam.fragments import fragment_molecule
-from retable.geam.library import Library, read_column, zinc_known, zinc_split
+from retable.geam.library import Library
 from retable.geam.modification import canonical
+from retable.geam.published import read_column, zinc_known, zinc_split
 
 logger = logging.getLogger("retable")
 _SEED = 0  # one library for all seeds of the experiment
