@@ -21,9 +21,9 @@ SMILES = (
 )
 ZINC = (
     b"smiles,parp1,jak2,qed,sa,perindopril_mpo\n"
-    b"CCOC(=O)c1ccc(N)cc1,10.0,99.9,0.8,2.8,0.25\n"
+    b"CCOC(=O)c1ccc(N)cc1,10.0,-99.9,0.8,0.8,0.25\n"
     b"c1ccccc1,5.0,7.0,0.4,1.0,0.0\n"
-    b"CC(=O)Nc1ccc(O)cc1,8.0,6.0,0.6,1.9,0.5\n"
+    b"CC(=O)Nc1ccc(O)cc1,-2.0,25.0,0.6,0.9,0.5\n"
 )
 
 
@@ -82,14 +82,15 @@ def test_zinc_is_read(tmp_path):
     assert "fa7" not in library.known
 
 
-def test_docking_columns_of_either_sign():
-    flipped = ZINC.replace(b",10.0,99.9,", b",-10.0,99.9,").replace(b",5.0,7.0,", b",-5.0,-7.0,")
-    flipped = flipped.replace(b",8.0,6.0,", b",2.0,-6.0,")
-    known = zinc_known(flipped, "zinc.csv", [0, 1, 2])
-    assert known["parp1"][0] == pytest.approx(0.5 * 0.8 * 0.8)
-    assert known["parp1"][2] == 0  # +2 kcal/mol
-    assert known["jak2"][0] == 0
-    assert known["jak2"][1] == pytest.approx(7 / 20 * 0.4)
+def test_docking_columns_hold_minus_ds_and_sa_is_a_share():
+    known = zinc_known(ZINC, "zinc.csv", [2, 1, 0])
+    np.testing.assert_allclose(known["parp1"], [0, 5 / 20 * 0.4, 0.5 * 0.8 * 0.8])  # +2 kcal/mol
+    np.testing.assert_allclose(known["jak2"], [0.6 * 0.9, 7 / 20 * 0.4, 0])  # 25: above the clip
+    raw = ZINC.replace(b"0.4,1.0,", b"0.4,2.8,")
+    with pytest.raises(InputError, match=r"record 2 has sa 2\.8; it must lie in \[0, 1\]"):
+        zinc_known(raw, "zinc.csv", [2, 1, 0])
+    with pytest.raises(InputError, match="record 3 has qed nan"):
+        zinc_known(ZINC.replace(b"0.6,0.9", b"nan,0.9"), "zinc.csv", [0, 1, 2])
 
 
 def test_bad_files_are_named():
@@ -98,7 +99,7 @@ def test_bad_files_are_named():
     with pytest.raises(InputError, match="record 2 has no 'b'"):
         read_column(b"a,b\n1,2\n3\n", "file.csv", "b")
     with pytest.raises(InputError, match="column 'qed'"):
-        zinc_known(ZINC.replace(b"0.6,1.9", b"x,1.9"), "zinc.csv", [0, 1, 2])
+        zinc_known(ZINC.replace(b"0.6,0.9", b"x,0.9"), "zinc.csv", [0, 1, 2])
     with pytest.raises(InputError, match="row 3 does not exist; there are 3"):
         zinc_split(b"[3]", "idx.json", 3)
     with pytest.raises(InputError, match="no JSON"):

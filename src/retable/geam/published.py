@@ -9,6 +9,8 @@ import numpy as np
 
 from retable.common.errors import InputError
 
+_TARGETS = ("parp1", "fa7", "5ht1b", "braf", "jak2")
+
 
 def read_column(content: bytes, name: str, column: str) -> list[str]:
     """One column of a CSV file.
@@ -32,9 +34,12 @@ def read_column(content: bytes, name: str, column: str) -> list[str]:
 def zinc_known(content: bytes, name: str, rows: Sequence[int]) -> dict[str, np.ndarray]:
     """The scores that the official ZINC250k file has: docking targets and MPO tasks.
 
-    Docking columns hold DS in kcal/mol or -DS: binding molecules are the rule, so the sign of the
-    column's median tells which. A failed docking is 99.9 kcal/mol and becomes 0. The property is
-    clip(-DS, 0, 20)/20 * QED * (10 - SA)/9 with the file's `qed` and `sa`.
+    Its docking columns hold -DS in kcal/mol (a failed docking is -99.9), its `sa` is (10 - SA)/9
+    already. The property of a docking target is clip(-DS, 0, 20)/20 * QED * (10 - SA)/9.
+
+    Raises:
+        InputError: a value that is no number, or one of `qed`, `sa` and the MPO columns outside
+            [0, 1], with its record.
     """
     header = content.split(b"\n", 1)[0].decode("utf-8").strip().split(",")
 
@@ -45,18 +50,25 @@ def zinc_known(content: bytes, name: str, rows: Sequence[int]) -> dict[str, np.n
         except ValueError as error:
             raise InputError(f"{name}: column {column!r}: {error}") from None
 
-    qed, sa = numbers("qed"), numbers("sa")
-    known = {}
-    for target in ("parp1", "fa7", "5ht1b", "braf", "jak2"):
-        if target in header:
-            column = numbers(target)
-            failed = np.isclose(np.abs(column), 99.9)
-            sign = 1.0 if np.median(column[~failed]) >= 0 else -1.0
-            binding = np.where(failed, 0.0, np.clip(sign * column, 0, 20))
-            known[target] = binding / 20 * qed * (10 - sa) / 9
-    for column in header:
-        if column.endswith("_mpo"):
-            known[column.removesuffix("_mpo")] = numbers(column)
+    def shares(column: str) -> np.ndarray:
+        values = numbers(column)
+        bad = np.flatnonzero(~((values >= 0) & (values <= 1)))
+        if len(bad):
+            raise InputError(
+                f"{name}: record {rows[bad[0]] + 1} has {column} {values[bad[0]]:g}; it must lie "
+                "in [0, 1]"
+            )
+        return values
+
+    able = shares("qed") * shares("sa")
+    known = {
+        target: np.clip(numbers(target), 0, 20) / 20 * able
+        for target in _TARGETS
+        if target in header
+    }
+    known |= {
+        column.removesuffix("_mpo"): shares(column) for column in header if column.endswith("_mpo")
+    }
     return known
 
 
