@@ -113,15 +113,15 @@ def _vocabulary(ax: "Axes", values: pd.DataFrame, tasks: list[str], metric: str)
                 continue
             calls = np.arange(0, chosen["x"].max() + 1, 10)
             curves = [np.interp(calls, run["x"], run["value"]) for _, run in chosen.groupby("seed")]
-            ax.plot(calls, np.mean(curves, axis=0), line, color=COLORS[number],
-                    label=f"{task}, {LABELS[method]}")  # fmt: skip
+            label = f"{task}, {'SAC' if method == 'geam' else 'random'} assembly"
+            ax.plot(calls, np.mean(curves, axis=0), line, color=COLORS[number], label=label)  # fmt: skip
     title, unit = {
         "vocabulary": ("Size of the vocabulary", "fragments"),
-        "new_fragments": ("Fragments that came in by the way", "share of the vocabulary"),
+        "new_fragments": ("New fragments in the vocabulary", "share of all its fragments"),
     }[metric]
     ax.set(title=title, xlabel="oracle calls", ylabel=unit)
     if metric == "vocabulary":
-        ax.legend()
+        ax.legend(loc="lower right")
 
 
 def _fragments(ax: "Axes", best: pd.DataFrame, task: str) -> None:
