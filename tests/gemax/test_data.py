@@ -147,6 +147,33 @@ def test_sparse_matrices_are_taken():
     assert pad(graphs)[0][0].tolist() == [[0, 1], [1, 0]]
 
 
+def test_passes_are_cut_to_what_fits(monkeypatch):
+    graphs = molecules_to_graphs(["C" * n for n in (2, 3, 9, 4, 4, 1)], [0] * 6)
+    batches = GraphBatches(graphs)
+    assert batches.chunks(range(6)) == [[0, 1, 2, 3, 4, 5]]
+    monkeypatch.setattr("retable.gemax.data._CHUNK_ENTRIES", 40)
+    # Two graphs of 3 take 18; one of 9 alone is more than fits; two of 4 take 32, three 48.
+    assert batches.chunks(range(6)) == [[0, 1], [2], [3, 4], [5]]
+    assert batches.chunks([5, 0]) == [[5, 0]]
+
+
+def test_kernels_of_sparse_matrices():
+    graphs = molecules_to_graphs(["CCO", "CCCC", "C1CC1"], [0, 1, 1])
+    loose = GraphSet(
+        [sparse.csr_matrix(a) for a in graphs.adjacency], graphs.features, graphs.labels
+    )
+    assert wl_kernel(loose).tolist() == wl_kernel(graphs).tolist()
+    assert histograms(loose).tolist() == histograms(graphs).tolist()
+
+
+def test_kernel_of_graphs_with_attributes_alone():
+    graphs = molecules_to_graphs(["CCO", "CCC", "C1CC1"], [0, 1, 1])
+    bare = GraphSet(graphs.adjacency, [x[:, :1] + 0.5 for x in graphs.features], graphs.labels)
+    kernel = wl_kernel(bare)
+    assert kernel[0, 1] == pytest.approx(1)
+    assert kernel[0, 2] < 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

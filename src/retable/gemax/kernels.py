@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from retable.gemax.data import GraphSet
+from retable.gemax.data import GraphSet, dense
 
 
 def wl_kernel(graphs: GraphSet, iterations: int = 5) -> np.ndarray:
@@ -41,7 +41,7 @@ def graphlet_kernel(
 def histograms(graphs: GraphSet) -> np.ndarray:
     """Sum of the node features, number of vertices and of edges: (G, f + 2)."""
     rows = [
-        [*np.asarray(x).sum(0), len(x), np.asarray(adjacency).sum() / 2]
+        [*np.asarray(x).sum(0), len(x), adjacency.sum() / 2]
         for adjacency, x in zip(graphs.adjacency, graphs.features, strict=True)
     ]
     return np.array(rows, dtype=np.float64)
@@ -55,8 +55,9 @@ def _grakel_graphs(graphs: GraphSet) -> list[list[dict]]:
     _, names = np.unique(stacked[:, discrete], axis=0, return_inverse=True)
     found, start = [], 0
     for adjacency in graphs.adjacency:
-        n = len(adjacency)
-        neighbours = {i: np.flatnonzero(row).tolist() for i, row in enumerate(adjacency)}
+        matrix = dense(adjacency)
+        n = len(matrix)
+        neighbours = {i: np.flatnonzero(row).tolist() for i, row in enumerate(matrix)}
         labels = dict(enumerate(names[start : start + n].tolist()))
         found.append([neighbours, labels])
         start += n
