@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from retable.common.data.arrays import load_arrays, save_arrays
+from retable.common.data.bundles import pack_files
+from retable.common.errors import InputError
+from retable.gemax.config import PrepareSettings
 from retable.gemax.data import (
     GraphBatches,
     GraphSet,
@@ -16,6 +20,7 @@ from retable.gemax.data import (
     read_tu,
 )
 from retable.gemax.kernels import graphlet_kernel, histograms, wl_kernel
+from retable.gemax.steps.prepare import prepare
 
 # A triangle and a path of two, as the collection writes them: nodes from 1, edges both ways.
 TU = {
@@ -118,6 +123,72 @@ def test_sdf():
     bad = SDF.replace("  1  2  1  0", "  1  9  1  0")
     with pytest.raises(ValueError, match="SDF record 1: is no valid molecule"):
         list(molecules_of_sdf((SDF.lstrip("\n").join(["\n", bad])).encode(), "class"))
+
+
+def prepared(tmp_path: Path, files: dict[str, bytes], **settings) -> GraphSet:
+    save_arrays(tmp_path / "source.npz", pack_files(files))
+    chosen = PrepareSettings(**settings)
+    prepare(tmp_path / "source.npz", tmp_path / "graphs.npz", settings=chosen)
+    return GraphSet.of_arrays(load_arrays(tmp_path / "graphs.npz"))
+
+
+def solubility(*values: str) -> bytes:
+    tagged = SDF.replace("<class>", "<SOL_classification>").lstrip("\n")
+    return "".join("\n" + tagged.replace("(A) low", value) for value in values).encode()
+
+
+BARRIER = b"NO.\tSMILES\tBBB+/BBB-\n1\tCCO\tBBB+\n2\tCCN\tBBB-\n3\tCO\tBBB+\n4\tCN\tBBB-\n"
+
+
+def test_prepare(tmp_path: Path):
+    files = {
+        "solubility.train.sdf": solubility("(A) low", "(C) high"),
+        "solubility.test.sdf": solubility("(B) medium"),
+    }
+    graphs = prepared(tmp_path, files, source="solubility", smallest=3)
+    assert graphs.labels.tolist() == [0, 1, 1]
+    with pytest.raises(InputError, match="no molecule has 4 atoms"):
+        prepared(tmp_path, files, source="solubility", smallest=4)
+    files = {"B3DB_classification.tsv": BARRIER}
+    assert prepared(tmp_path, files, source="b3db").labels.tolist() == [1, 0, 1, 0]
+    sample = prepared(tmp_path, files, source="b3db", n=2, seed=1)
+    assert sorted(sample.labels.tolist()) == [0, 1]
+    assert prepared(tmp_path, tu(), source="tu-t").labels.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("files", "source", "message"),
+    [
+        (
+            {"solubility.train.sdf": solubility("(A) low")},
+            "solubility",
+            "the file solubility.test.sdf is missing",
+        ),
+        (
+            {
+                "solubility.train.sdf": solubility("(A) low"),
+                "solubility.test.sdf": solubility("(A) low", "(D) none"),
+            },
+            "solubility",
+            r"solubility.test.sdf: SDF record 1: SOL_classification '\(D\) none', must be one of",
+        ),
+        ({}, "b3db", "the file B3DB_classification.tsv is missing"),
+        (
+            {"B3DB_classification.tsv": b"SMILES\tlabel\nC\tBBB+\n"},
+            "b3db",
+            r"B3DB_classification.tsv: there is no column 'BBB\+/BBB-'",
+        ),
+        (
+            {"B3DB_classification.tsv": BARRIER.replace(b"4\tCN\tBBB-", b"4\tCN\tno")},
+            "b3db",
+            r"record 3: BBB\+/BBB- 'no', must be BBB\+ or BBB-",
+        ),
+        ({}, "tu-t", "tu-t: 0 files end in _A.txt"),
+    ],
+)
+def test_prepare_names_what_is_wrong(tmp_path, files, source, message):
+    with pytest.raises(InputError, match=message):
+        prepared(tmp_path, files or {"other.txt": b""}, source=source)
 
 
 def test_arrays_round_trip_and_padding():
