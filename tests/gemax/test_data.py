@@ -243,6 +243,7 @@ def test_kernel_of_graphs_with_attributes_alone():
     kernel = wl_kernel(bare)
     assert kernel[0, 1] == pytest.approx(1)
     assert kernel[0, 2] < 1
+    assert histograms(bare).tolist() == [[3, 2], [3, 2], [3, 3]]
 
 
 @pytest.mark.parametrize(

@@ -98,11 +98,11 @@ def _draw_entropies(ax: "Axes", entropies: dict, seed: int, name: str) -> None:
     ax.plot([0, top], [0, top], "-", color="black", linewidth=0.8, label="identity")
     ax.axvline(np.log(2), color=COLORS[1], linestyle="--", linewidth=1, label="log 2 (bipartite)")
     ax.set_xlim(min(exact.min(), np.log(2)) - 0.1, max(exact.max(), np.log(2)) + 0.1)
-    ax.set_ylim(0, top)
+    ax.set_ylim(0, 1.3 * top)  # room for the legend
     ax.set_xlabel("exact graph entropy $H(G, P)$ (nats)")
     ax.set_ylabel("approximation (nats)")
     ax.set_title(f"Learned and exact entropy, {name}")
-    ax.legend(loc="best")
+    ax.legend(loc="upper center", ncols=2, frameon=True, framealpha=1, edgecolor="none")
 
 
 def _draw_curves(ax: "Axes", frame: pd.DataFrame, name: str) -> None:
