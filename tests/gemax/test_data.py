@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from retable.common.data.arrays import load_arrays, save_arrays
+from retable.common.data.bundles import pack_files
+from retable.common.errors import InputError
+from retable.gemax.config import PrepareSettings
 from retable.gemax.data import (
     GraphBatches,
     GraphSet,
@@ -16,6 +20,7 @@ from retable.gemax.data import (
     read_tu,
 )
 from retable.gemax.kernels import graphlet_kernel, histograms, wl_kernel
+from retable.gemax.steps.prepare import prepare
 
 # A triangle and a path of two, as the collection writes them: nodes from 1, edges both ways.
 TU = {
@@ -120,6 +125,72 @@ def test_sdf():
         list(molecules_of_sdf((SDF.lstrip("\n").join(["\n", bad])).encode(), "class"))
 
 
+def prepared(tmp_path: Path, files: dict[str, bytes], **settings) -> GraphSet:
+    save_arrays(tmp_path / "source.npz", pack_files(files))
+    chosen = PrepareSettings(**settings)
+    prepare(tmp_path / "source.npz", tmp_path / "graphs.npz", settings=chosen)
+    return GraphSet.of_arrays(load_arrays(tmp_path / "graphs.npz"))
+
+
+def solubility(*values: str) -> bytes:
+    tagged = SDF.replace("<class>", "<SOL_classification>").lstrip("\n")
+    return "".join("\n" + tagged.replace("(A) low", value) for value in values).encode()
+
+
+BARRIER = b"NO.\tSMILES\tBBB+/BBB-\n1\tCCO\tBBB+\n2\tCCN\tBBB-\n3\tCO\tBBB+\n4\tCN\tBBB-\n"
+
+
+def test_prepare(tmp_path: Path):
+    files = {
+        "solubility.train.sdf": solubility("(A) low", "(C) high"),
+        "solubility.test.sdf": solubility("(B) medium"),
+    }
+    graphs = prepared(tmp_path, files, source="solubility", smallest=3)
+    assert graphs.labels.tolist() == [0, 1, 1]
+    with pytest.raises(InputError, match="no molecule has 4 atoms"):
+        prepared(tmp_path, files, source="solubility", smallest=4)
+    files = {"B3DB_classification.tsv": BARRIER}
+    assert prepared(tmp_path, files, source="b3db").labels.tolist() == [1, 0, 1, 0]
+    sample = prepared(tmp_path, files, source="b3db", n=2, seed=1)
+    assert sorted(sample.labels.tolist()) == [0, 1]
+    assert prepared(tmp_path, tu(), source="tu-t").labels.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("files", "source", "message"),
+    [
+        (
+            {"solubility.train.sdf": solubility("(A) low")},
+            "solubility",
+            "the file solubility.test.sdf is missing",
+        ),
+        (
+            {
+                "solubility.train.sdf": solubility("(A) low"),
+                "solubility.test.sdf": solubility("(A) low", "(D) none"),
+            },
+            "solubility",
+            r"solubility.test.sdf: SDF record 1: SOL_classification '\(D\) none', must be one of",
+        ),
+        ({}, "b3db", "the file B3DB_classification.tsv is missing"),
+        (
+            {"B3DB_classification.tsv": b"SMILES\tlabel\nC\tBBB+\n"},
+            "b3db",
+            r"B3DB_classification.tsv: there is no column 'BBB\+/BBB-'",
+        ),
+        (
+            {"B3DB_classification.tsv": BARRIER.replace(b"4\tCN\tBBB-", b"4\tCN\tno")},
+            "b3db",
+            r"record 3: BBB\+/BBB- 'no', must be BBB\+ or BBB-",
+        ),
+        ({}, "tu-t", "tu-t: 0 files end in _A.txt"),
+    ],
+)
+def test_prepare_names_what_is_wrong(tmp_path, files, source, message):
+    with pytest.raises(InputError, match=message):
+        prepared(tmp_path, files or {"other.txt": b""}, source=source)
+
+
 def test_arrays_round_trip_and_padding():
     graphs = molecules_to_graphs(["CCO", "C", "c1ccccc1N"], [0, 1, 0])
     again = GraphSet.of_arrays(graphs.arrays())
@@ -145,6 +216,34 @@ def test_sparse_matrices_are_taken():
     adjacency = sparse.csr_matrix(np.array([[0, 1], [1, 0]]))
     graphs = GraphSet([adjacency], [np.ones((2, 1))], np.array([0]))
     assert pad(graphs)[0][0].tolist() == [[0, 1], [1, 0]]
+
+
+def test_passes_are_cut_to_what_fits(monkeypatch):
+    graphs = molecules_to_graphs(["C" * n for n in (2, 3, 9, 4, 4, 1)], [0] * 6)
+    batches = GraphBatches(graphs)
+    assert batches.chunks(range(6)) == [[0, 1, 2, 3, 4, 5]]
+    monkeypatch.setattr("retable.gemax.data._CHUNK_ENTRIES", 40)
+    # Two graphs of 3 take 18; one of 9 alone is more than fits; two of 4 take 32, three 48.
+    assert batches.chunks(range(6)) == [[0, 1], [2], [3, 4], [5]]
+    assert batches.chunks([5, 0]) == [[5, 0]]
+
+
+def test_kernels_of_sparse_matrices():
+    graphs = molecules_to_graphs(["CCO", "CCCC", "C1CC1"], [0, 1, 1])
+    loose = GraphSet(
+        [sparse.csr_matrix(a) for a in graphs.adjacency], graphs.features, graphs.labels
+    )
+    assert wl_kernel(loose).tolist() == wl_kernel(graphs).tolist()
+    assert histograms(loose).tolist() == histograms(graphs).tolist()
+
+
+def test_kernel_of_graphs_with_attributes_alone():
+    graphs = molecules_to_graphs(["CCO", "CCC", "C1CC1"], [0, 1, 1])
+    bare = GraphSet(graphs.adjacency, [x[:, :1] + 0.5 for x in graphs.features], graphs.labels)
+    kernel = wl_kernel(bare)
+    assert kernel[0, 1] == pytest.approx(1)
+    assert kernel[0, 2] < 1
+    assert histograms(bare).tolist() == [[3, 2], [3, 2], [3, 3]]
 
 
 @pytest.mark.parametrize(

@@ -111,21 +111,73 @@ def test_stable_sets():
         maximal_stable_sets(graph(6, [(0, 1), (2, 3), (4, 5)]), max_sets=7)
 
 
+def stable_subsets(adjacency: np.ndarray) -> np.ndarray:
+    """All stable sets, maximal or not, by trying every subset: (sets, n)."""
+    subsets = np.array(list(itertools.product([0, 1], repeat=len(adjacency))))
+    inside = np.einsum("si,ij,sj->s", subsets, adjacency, subsets)
+    return subsets[inside == 0]
+
+
+def random_graph(generator: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    upper = np.triu(generator.random((n, n)) < generator.uniform(0.2, 0.8), 1)
+    return (upper | upper.T).astype(int), generator.dirichlet(np.ones(n))
+
+
+def brute_force_entropy(adjacency: np.ndarray, p: np.ndarray) -> float:
+    """The definition handed to a conic solver, over the hull of all stable sets."""
+    import cvxpy
+
+    shares = cvxpy.Variable(len(stable_subsets(adjacency)), nonneg=True)
+    packing = stable_subsets(adjacency).T @ shares
+    problem = cvxpy.Problem(cvxpy.Minimize(-p @ cvxpy.log(packing)), [cvxpy.sum(shares) == 1])
+    return problem.solve(solver="CLARABEL")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_entropy_is_the_minimum_over_all_stable_sets(seed):
+    generator = np.random.default_rng(seed)
+    adjacency, p = random_graph(generator, int(generator.integers(3, 8)))
+    expected = brute_force_entropy(adjacency, p)
+    found = graph_entropy(adjacency, p, tol=1e-6)
+    assert found.value == pytest.approx(expected, abs=3e-6)
+    # Early on the gap bounds what is missing.
+    early = graph_entropy(adjacency, p, tol=0.05)
+    assert expected - 1e-6 <= early.value <= expected + early.gap + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bound_of_random_representations_by_brute_force(seed):
+    generator = np.random.default_rng(seed)
+    adjacency, p = random_graph(generator, int(generator.integers(3, 8)))
+    expected = brute_force_entropy(adjacency, p)
+    sets = stable_subsets(adjacency)
+    for _ in range(20):
+        z = nearest_representation(adjacency, generator.normal(size=(len(p), 3)))
+        assert is_orthonormal_representation(adjacency, z, 1e-9)
+        c = generator.normal(size=len(p))
+        c /= np.linalg.norm(c)
+        assert (sets @ (z @ c) ** 2).max() <= 1 + 1e-9
+        assert orthonormal_lower_bound(z, c, p) <= expected + 1e-6
+
+
+def test_bound_is_attained():
+    # On complete graphs equal vectors: b = 1 and the bound is the Shannon entropy, the entropy.
+    p = np.array([0.5, 0.3, 0.2])
+    z = np.ones((3, 1))
+    assert orthonormal_lower_bound(z, [1.0], p) == pytest.approx(shannon_entropy(p))
+    assert graph_entropy(complete(3), p).value == pytest.approx(shannon_entropy(p), abs=1e-6)
+
+
 def test_lovasz_umbrella():
-    # Five unit vectors about the handle, opened so far that those of other pairs are orthogonal.
+    # Five unit vectors about the handle, opened so far that those two apart are orthogonal.
     cosine = 5**-0.25
     sine = np.sqrt(1 - cosine**2)
-    angles = 2 * np.pi * 2 * np.arange(5) / 5
+    angles = 2 * np.pi * np.arange(5) / 5
     z = np.stack([np.full(5, cosine), sine * np.cos(angles), sine * np.sin(angles)], axis=1)
-    adjacency = cycle(5)
-    for order in (adjacency, 1 - adjacency - np.eye(5, dtype=int)):
-        if is_orthonormal_representation(order, z, 1e-9):
-            bound = orthonormal_lower_bound(z, [1, 0, 0], uniform(5))
-            assert bound == pytest.approx(0.804719, abs=1e-6)
-            assert bound <= graph_entropy(order, uniform(5)).value
-            break
-    else:
-        pytest.fail("the umbrella represents neither the cycle nor its complement")
+    assert is_orthonormal_representation(cycle(5), z, 1e-9)
+    bound = orthonormal_lower_bound(z, [1, 0, 0], uniform(5))
+    assert bound == pytest.approx(0.804719, abs=1e-6)
+    assert bound <= graph_entropy(cycle(5), uniform(5)).value
 
 
 def test_chromatic_entropy_of_the_cycle():

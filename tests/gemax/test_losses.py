@@ -140,30 +140,43 @@ def test_gradients():
     )
 
 
-def test_weights_of_a_batch_move_and_no_others():
-    weights = PackingWeights(torch.tensor([2, 3, 4]), lr=0.1)
+def test_each_graph_has_an_adam_of_its_own():
+    sizes = [2, 3, 4]
+    weights = PackingWeights(torch.tensor(sizes), lr=0.02)
     assert [row.tolist() for row in weights.rows()] == [
-        [0.5] * 2,
-        pytest.approx([1 / 3] * 3),
-        [0.25] * 4,
+        pytest.approx([1 / size] * size) for size in sizes
     ]
-    index = torch.tensor([2, 0])
-    weights.step(weights(index, 4).square().sum(), index)
-    first, second, third = weights.rows()
-    assert second.tolist() == pytest.approx([1 / 3] * 3)
-    assert first.tolist() == pytest.approx([0.4] * 2, abs=1e-5)
-    assert third.tolist() == pytest.approx([0.15] * 4, abs=1e-5)
-    weights.step(-weights(index, 4).sum() * 100, index)
-    other = PackingWeights(torch.tensor([2, 3, 4]), lr=0.1)
+    reference = [torch.full((size,), 1 / size, requires_grad=True) for size in sizes]
+    optimizers = [torch.optim.Adam([row], lr=0.02) for row in reference]
+    generator = torch.Generator().manual_seed(0)
+    # Graph 1 joins late and graph 0 rarely: their steps are as large as in a training of their own.
+    for batch in ([2, 0], [2], [2], [1, 2], [2, 1], [0, 2], [1]):
+        index = torch.tensor(batch)
+        gradient = torch.randn(len(batch), 4, generator=generator)
+        weights.step(index, gradient)
+        for row, graph in zip(gradient, batch, strict=True):
+            reference[graph].grad = row[: sizes[graph]].clone()
+            optimizers[graph].step()
+            with torch.no_grad():
+                reference[graph].clamp_(1e-6, 1)
+    for row, expected in zip(weights.rows(), reference, strict=True):
+        assert row.tolist() == pytest.approx(expected.tolist(), abs=1e-6)
+
+
+def test_weights_stay_within_their_range_and_in_a_checkpoint():
+    weights = PackingWeights(torch.tensor([2, 3]), lr=0.1)
+    index, up = torch.tensor([1]), torch.ones(1, 3)
+    for _ in range(12):
+        weights.step(index, up)
+    assert [row.tolist() for row in weights.rows()] == [[0.5] * 2, pytest.approx([1e-6] * 3)]
+    other = PackingWeights(torch.tensor([2, 3]), lr=0.1)
     other.load_state_dict(copy.deepcopy(weights.state_dict()))
     for module in (weights, other):
-        module.step(module(index, 4).square().sum(), index)
+        module.step(index, -up)
     assert all(torch.equal(a, b) for a, b in zip(weights.rows(), other.rows(), strict=True))
-    weights = PackingWeights(torch.tensor([2, 3, 4]), lr=0.1)
-    for _ in range(10):
-        weights.step(weights(index, 4).sum(), index)
-    first, _, third = weights.rows()
-    assert [first.min(), third.min()] == pytest.approx([1e-6, 1e-6])
+    for _ in range(40):
+        weights.step(index, -up)
+    assert weights.rows()[1].tolist() == [1.0] * 3
 
 
 @pytest.mark.parametrize(

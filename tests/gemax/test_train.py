@@ -1,5 +1,6 @@
 """Encoders and objectives: shapes, padding, seeds, what training changes, and restarts."""
 
+import copy
 import itertools
 from pathlib import Path
 
@@ -11,7 +12,15 @@ from retable.common.checkpoints import Checkpoints
 from retable.gemax.config import TrainConfig
 from retable.gemax.data import GraphSet, molecules_to_graphs, pad
 from retable.gemax.model import GIN, GeMaxEncoder
-from retable.gemax.objectives import drop_vertices, graphcl, infograph, nt_xent, perturb_edges
+from retable.gemax.objectives import (
+    EntropyMaximization,
+    PackingWeights,
+    drop_vertices,
+    graphcl,
+    infograph,
+    nt_xent,
+    perturb_edges,
+)
 from retable.gemax.train import embed, fit
 
 CONFIG = TrainConfig(hidden=8, layers=2, dim=6, epochs=3, batch=4)
@@ -107,6 +116,56 @@ def test_gemax_moves_weights_and_tells_its_parts(graphs):
         assert row["loss"] == pytest.approx(-parts, rel=1e-4)
     assert rows[-1]["orthogonality"] < rows[0]["orthogonality"]
     assert rows[-1]["entropy"] < rows[0]["entropy"]
+
+
+def test_gemax_alternates_as_defined(graphs):
+    """Graph by graph with an optimiser each: J1 moves the encoder, then J2 the batch's weights."""
+    torch.manual_seed(3)
+    encoder = GeMaxEncoder(10, CONFIG).double().train()
+    twin = copy.deepcopy(encoder)
+    adj, x, mask = (part.double() if part.is_floating_point() else part for part in pad(graphs))
+    sizes = mask.sum(1)
+    weights = [torch.full((n,), 1 / n, dtype=torch.float64).requires_grad_() for n in sizes]
+    optimizer = torch.optim.Adam(encoder.parameters(), lr=1e-2)
+    optimizers = [torch.optim.Adam([a], lr=1e-2) for a in weights]
+
+    def parts():
+        _, z, g = encoder(adj, x, mask)
+        for k, a in enumerate(weights):
+            own = z[k, : len(a)]
+            p = torch.softmax(-(own - g[k]).square().sum(1), 0)
+            gram = own @ own.T
+            kept = 1 - adj[k, : len(a), : len(a)]
+            entropy = -(p * torch.log(a + 1e-8)).sum()
+            orthogonality = (kept * (gram - torch.eye(len(a)))).square().sum()
+            diagonal = torch.diag(a)
+            packing = (diagonal @ gram @ diagonal - diagonal @ diagonal).square().sum()
+            yield entropy, orthogonality, packing
+
+    for _ in range(4):
+        optimizer.zero_grad()
+        losses = [-(h - 0.1 * orthogonality - 0.5 * svp) for h, orthogonality, svp in parts()]
+        (sum(losses) / 8).backward()
+        optimizer.step()
+        for own in optimizers:
+            own.zero_grad()
+        sum(h + 0.5 * svp for h, _, svp in parts()).backward()
+        for a, own in zip(weights, optimizers, strict=True):
+            own.step()
+            with torch.no_grad():
+                a.clamp_(1e-6, 1)
+
+    objective = EntropyMaximization(PackingWeights(sizes, 1e-2), 0.1, 0.5).double()
+    objective.weights.table.copy_(mask / sizes[:, None] + ~mask)  # in full precision
+    optimizer = torch.optim.Adam(twin.parameters(), lr=1e-2)
+    for _ in range(4):
+        optimizer.zero_grad()
+        objective(twin, (adj, x, mask), torch.arange(8)).backward()
+        optimizer.step()
+        objective.weight_step()
+    for a, expected in zip(objective.weights.rows(), weights, strict=True):
+        assert a.tolist() == pytest.approx(expected.tolist(), abs=1e-7)
+    assert torch.allclose(twin.vertex.weight, encoder.vertex.weight, atol=1e-7)
 
 
 def test_gemax_goes_on_where_it_was(graphs, tmp_path: Path):

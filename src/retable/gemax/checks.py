@@ -29,7 +29,7 @@ def check_adjacency(adjacency: Any, name: str = "adj") -> np.ndarray:
 
 
 def check_distribution(p: Any, n: int, name: str = "p") -> np.ndarray:
-    """The distribution over n vertices as a float64 array; ValueError for anything else."""
+    """The distribution over n vertices in float64, its rounding taken off; else ValueError."""
     p = np.asarray(p, dtype=np.float64)
     if p.shape != (n,):
         raise ValueError(f"{name}: shape {p.shape}, must be ({n},)")
@@ -37,4 +37,4 @@ def check_distribution(p: Any, n: int, name: str = "p") -> np.ndarray:
         raise ValueError(f"{name}: smallest entry {p.min()}, entries must be >= 0")
     if abs(p.sum() - 1) > 1e-6:
         raise ValueError(f"{name}: sums to {p.sum()}, must sum to 1")
-    return p
+    return p / p.sum()

@@ -1,6 +1,6 @@
 """Settings of the experiments on graph entropy maximisation."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -70,7 +70,9 @@ class AccuracySettings(Settings):
 class SemiSettings(StepSettings):
     """Fine-tuning on few labels."""
 
-    share: float = Field(0.1, gt=0, lt=1, description="of the training graphs that is labelled")
+    shares: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field(
+        (0.1,), min_length=1, description="of the training graphs that are labelled"
+    )
     folds: int = Field(10, ge=2, description="folds; one is tested")
     epochs: int = Field(60, ge=1, description="of fine-tuning; the last one counts")
     lr: float = Field(1e-3, gt=0, description="Adam's learning rate")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("retable")
 ELEMENTS = ("C", "N", "O", "F", "S", "Cl", "Br", "P", "I", "other")
 _LARGEST_DEGREE = 64
+_CHUNK_ENTRIES = 2**23
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class GraphSet:
         sizes = np.array([len(x) for x in self.features])
         offsets = np.concatenate([[0], np.cumsum(sizes)[:-1]])
         edges = [
-            np.stack(np.nonzero(_dense(adjacency))) + offset
+            np.stack(np.nonzero(dense(adjacency))) + offset
             for adjacency, offset in zip(self.adjacency, offsets, strict=True)
         ]
         return {
@@ -249,10 +250,30 @@ class GraphBatches:
         self.edge_starts = torch.cumsum(self.edge_counts, 0) - self.edge_counts
         self.x = torch.from_numpy(arrays["x"])
 
-    def __call__(self, index: Iterable[int]) -> tuple["Tensor", "Tensor", "Tensor"]:
+    def chunks(self, index: Iterable[int]) -> list[list[int]]:
+        """These graphs, in order, in parts whose padded adjacency matrices fit into 32 MiB.
+
+        For passes that train nothing: a part may be of any size, and is one graph at least.
+        """
+        parts: list[list[int]] = []
+        largest = 0
+        for i in map(int, index):
+            largest = max(largest, int(self.sizes[i]))
+            if not parts or (len(parts[-1]) + 1) * largest**2 > _CHUNK_ENTRIES:
+                parts.append([])
+                largest = int(self.sizes[i])
+            parts[-1].append(i)
+        return parts
+
+    def __call__(
+        self, index: "Iterable[int] | Tensor", device: Any = "cpu"
+    ) -> tuple["Tensor", "Tensor", "Tensor"]:
+        """adj (B, N, N) and x (B, N, f) float32, mask (B, N) bool of these graphs."""
         import torch
 
-        index = torch.as_tensor(list(index), dtype=torch.int64)
+        if not isinstance(index, torch.Tensor):
+            index = torch.tensor([int(i) for i in index], dtype=torch.int64)
+        index = index.cpu()
         sizes = self.sizes[index]
         n = int(sizes.max())
         mask = torch.arange(n) < sizes[:, None]
@@ -264,7 +285,7 @@ class GraphBatches:
         left, right = self.edges[:, picked] - self.starts[index][batch]
         adj = self.x.new_zeros(len(index), n, n)
         adj[batch, left, right] = 1
-        return adj, x, mask
+        return adj.to(device), x.to(device), mask.to(device)
 
 
 def _ranges(starts: "Tensor", counts: "Tensor") -> "Tensor":
@@ -276,5 +297,6 @@ def _ranges(starts: "Tensor", counts: "Tensor") -> "Tensor":
     return torch.repeat_interleave(starts, counts) + within
 
 
-def _dense(adjacency: Any) -> np.ndarray:
+def dense(adjacency: Any) -> np.ndarray:
+    """An adjacency matrix, dense or of scipy.sparse, as a dense array."""
     return adjacency.toarray() if hasattr(adjacency, "toarray") else np.asarray(adjacency)

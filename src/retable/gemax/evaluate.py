@@ -144,8 +144,9 @@ def semi_supervised_accuracy(
         index = torch.from_numpy(labelled)
 
         def loss(model: nn.Module, part: Tensor, index: Tensor = index) -> Tensor:
-            chosen = index[part]
-            return cross_entropy(model(*batches(chosen)), targets[chosen])
+            chosen = index[part.cpu()]
+            scores = model(*batches(chosen, part.device))
+            return cross_entropy(scores, targets[chosen].to(part.device))
 
         run_training(
             model,
@@ -154,9 +155,10 @@ def semi_supervised_accuracy(
             minibatches(len(labelled), batch, seed),
             epochs=epochs,
         )
-        model.eval()
+        model.cpu().eval()
         with torch.no_grad():
-            predicted = model(*batches(test)).argmax(1)
+            parts = [model(*batches(part)).argmax(1) for part in batches.chunks(test)]
+        predicted = torch.cat(parts)
         scores.append((predicted == targets[test]).double().mean().item())
     return float(np.mean(scores))
 
@@ -186,6 +188,14 @@ def edge_auc(z: Tensor, adj: Tensor, mask: Tensor) -> float:
     Graphs without edges, or with all of them, rank nothing and are left out; ValueError when none
     is left.
     """
+    found = edge_aucs(z, adj, mask)
+    if not found:
+        raise ValueError("adj: no graph has both edges and other pairs")
+    return float(np.mean(found))
+
+
+def edge_aucs(z: Tensor, adj: Tensor, mask: Tensor) -> list[float]:
+    """As `edge_auc`, one value for each graph that has both edges and other pairs."""
     from sklearn.metrics import roc_auc_score
 
     scores = (z @ z.mT).abs()
@@ -194,10 +204,8 @@ def edge_auc(z: Tensor, adj: Tensor, mask: Tensor) -> float:
         upper = tuple(np.triu_indices(size, 1))
         edges = adj[number][upper] > 0
         if edges.any() and not edges.all():
-            found.append(roc_auc_score(edges.numpy(), scores[number][upper].numpy()))
-    if not found:
-        raise ValueError("adj: no graph has both edges and other pairs")
-    return float(np.mean(found))
+            found.append(float(roc_auc_score(edges.numpy(), scores[number][upper].numpy())))
+    return found
 
 
 def effective_rank(embeddings: Any) -> float:

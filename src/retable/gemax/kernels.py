@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from retable.gemax.data import GraphSet
+from retable.gemax.data import GraphSet, dense
 
 
 def wl_kernel(graphs: GraphSet, iterations: int = 5) -> np.ndarray:
@@ -39,24 +39,32 @@ def graphlet_kernel(
 
 
 def histograms(graphs: GraphSet) -> np.ndarray:
-    """Sum of the node features, number of vertices and of edges: (G, f + 2)."""
+    """Counts of node labels (the 0/1 columns of the features), of vertices and of edges: (G, f').
+
+    Node attributes are not counted: f' is the number of labels and 2.
+    """
+    labels = _label_columns(graphs)
     rows = [
-        [*np.asarray(x).sum(0), len(x), np.asarray(adjacency).sum() / 2]
+        [*np.asarray(x)[:, labels].sum(0), len(x), adjacency.sum() / 2]
         for adjacency, x in zip(graphs.adjacency, graphs.features, strict=True)
     ]
     return np.array(rows, dtype=np.float64)
 
 
+def _label_columns(graphs: GraphSet) -> np.ndarray:
+    """Which columns of the features are one-hot labels: (f,) bool. Attributes are no labels."""
+    return np.isin(np.concatenate([np.asarray(x) for x in graphs.features]), (0, 1)).all(0)
+
+
 def _grakel_graphs(graphs: GraphSet) -> list[list[dict]]:
     """GraKeL's form: edges as a dictionary of neighbours, a label a vertex."""
     stacked = np.concatenate([np.asarray(x) for x in graphs.features])
-    # Attributes are as good as unique: only the 0/1 columns are labels.
-    discrete = np.isin(stacked, (0, 1)).all(0)
-    _, names = np.unique(stacked[:, discrete], axis=0, return_inverse=True)
+    _, names = np.unique(stacked[:, _label_columns(graphs)], axis=0, return_inverse=True)
     found, start = [], 0
     for adjacency in graphs.adjacency:
-        n = len(adjacency)
-        neighbours = {i: np.flatnonzero(row).tolist() for i, row in enumerate(adjacency)}
+        matrix = dense(adjacency)
+        n = len(matrix)
+        neighbours = {i: np.flatnonzero(row).tolist() for i, row in enumerate(matrix)}
         labels = dict(enumerate(names[start : start + n].tolist()))
         found.append([neighbours, labels])
         start += n

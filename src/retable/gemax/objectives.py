@@ -16,6 +16,7 @@ from retable.gemax.losses import (
 )
 from retable.gemax.model import GeMaxEncoder
 
+_BETAS, _EPSILON = (0.9, 0.999), 1e-8  # Adam's
 _JSD_SCALE = 4.0
 _CONTRAST_TEMPERATURE = 0.2
 _VIEW_SHARE = 0.2
@@ -25,50 +26,51 @@ Batch = tuple[Tensor, Tensor, Tensor]
 class PackingWeights(nn.Module):
     """The free packing weights a_j of all graphs, 1/n_j at first, and the Adam that moves them.
 
-    The lazy Adam for sparse gradients moves the weights of a batch's graphs and no others. Its
-    state is part of the module's, so that a checkpoint holds it.
+    Each graph's weights are a variable of their own: a step moves those of the batch's graphs, with
+    moments and corrections that count these graphs' own steps. (An optimiser of one table would
+    count the steps of all batches, and so move faster the more batches an epoch has.) The moments
+    are buffers, so that a checkpoint holds them.
     """
 
     def __init__(self, sizes: Tensor, lr: float) -> None:
         super().__init__()
-        self.register_buffer("sizes", sizes)
         n = int(sizes.max())
         real = torch.arange(n) < sizes[:, None]
-        start = torch.where(real, 1 / sizes[:, None], 1.0)
-        self.table = nn.Embedding.from_pretrained(start.float(), freeze=False, sparse=True)
-        self.optimizer = torch.optim.SparseAdam([self.table.weight], lr=lr)
+        self.lr = lr
+        self.sizes = sizes.tolist()
+        start = torch.where(real, 1 / sizes[:, None], 1.0).float()
+        self.register_buffer("table", start)
+        self.register_buffer("first", torch.zeros_like(start))
+        self.register_buffer("second", torch.zeros_like(start))
+        self.register_buffer("steps", torch.zeros(len(start), 1))
 
     def forward(self, index: Tensor, n: int) -> Tensor:
         """The weights of these graphs, (B, n)."""
-        return self.table(index)[:, :n]
+        return self.table[index, :n]
 
-    def step(self, objective: Tensor, index: Tensor) -> None:
-        """One step of Adam that lowers `objective`, then back into [1e-6, 1]."""
-        self.optimizer.zero_grad()
-        objective.backward()
-        self.optimizer.step()
-        with torch.no_grad():
-            weight = self.table.weight
-            weight[index] = weight[index].clamp(LEAST_WEIGHT, 1)
+    def step(self, index: Tensor, gradient: Tensor) -> None:
+        """One step of Adam against `gradient` (B, n) of these graphs, then back into [1e-6, 1]."""
+        n, (beta1, beta2) = gradient.shape[1], _BETAS
+        first = beta1 * self.first[index, :n] + (1 - beta1) * gradient
+        second = beta2 * self.second[index, :n] + (1 - beta2) * gradient.square()
+        steps = self.steps[index] + 1
+        self.first[index, :n], self.second[index, :n], self.steps[index] = first, second, steps
+        scale = (second / (1 - beta2**steps)).sqrt() + _EPSILON
+        moved = self.table[index, :n] - self.lr * first / (1 - beta1**steps) / scale
+        self.table[index, :n] = moved.clamp(LEAST_WEIGHT, 1)
 
     def rows(self) -> list[Tensor]:
-        """One tensor (n_j,) a graph."""
-        weight = self.table.weight.detach()
-        return [row[:n].clone() for row, n in zip(weight, self.sizes.tolist(), strict=True)]
-
-    def get_extra_state(self) -> dict:
-        return self.optimizer.state_dict()
-
-    def set_extra_state(self, state: dict) -> None:
-        self.optimizer.load_state_dict(state)
+        """One tensor (n_j,) a graph, on the CPU."""
+        return [row[:n].clone() for row, n in zip(self.table.cpu(), self.sizes, strict=True)]
 
 
 class EntropyMaximization(nn.Module):
-    """The alternating objective: an encoder step on J1, a step of the batch's weights on J2.
+    """The alternating objective: an encoder step on J1, then a step of the batch's weights on J2.
 
     J1 = -(H_k - mu L_orth - gamma L_svp) over the encoder, a fixed; J2 = H_k + gamma L_svp over a,
-    at the vertex vectors of the same pass. Means over the graphs of the batch, so that mu and gamma
-    do not depend on its size. `sums` adds up H_k, L_orth, L_svp and the number of graphs.
+    at the vectors of the encoder that has just moved. Means over the graphs of the batch in J1, so
+    that mu and gamma do not depend on its size; in J2 each graph has its own variables. `sums` adds
+    up H_k, L_orth, L_svp and the number of graphs.
     """
 
     def __init__(
@@ -77,30 +79,34 @@ class EntropyMaximization(nn.Module):
         super().__init__()
         self.weights, self.mu, self.gamma, self.self_loops = weights, mu, gamma, self_loops
         self.register_buffer("sums", torch.zeros(4, dtype=torch.float64))
-        self._pass: tuple[Tensor, ...] | None = None
+        self._last: tuple[nn.Module, Batch, Tensor] | None = None
 
     def forward(self, encoder: nn.Module, batch: Batch, index: Tensor) -> Tensor:
         adj, x, mask = batch
         _, z, g = encoder(adj, x, mask)
         p = vertex_distribution(z, g, mask)
-        a = self.weights(index, mask.shape[1]).detach()
+        a = self.weights(index, mask.shape[1])
         parts = (
             packing_entropy(p, a, mask),
             orthogonality_loss(z, adj, mask, self.self_loops),
             packing_loss(z, a, mask),
         )
         entropy, orthogonality, packing = parts
-        totals = [part.detach().sum() for part in parts] + [torch.tensor(float(len(index)))]
-        self.sums += torch.stack(totals)
-        self._pass = (z.detach(), p.detach(), mask, index)
+        self.sums[:3] += torch.stack([part.detach().sum() for part in parts])
+        self.sums[3] += len(index)
+        self._last = (encoder, batch, index)
         return -(entropy - self.mu * orthogonality - self.gamma * packing).mean()
 
     def weight_step(self) -> None:
-        """Move the weights of the last batch's graphs."""
-        z, p, mask, index = self._pass
-        a = self.weights(index, mask.shape[1])
+        """Move the weights of the last batch's graphs, the encoder fixed."""
+        encoder, (adj, x, mask), index = self._last
+        with torch.no_grad():
+            _, z, g = encoder(adj, x, mask)
+            p = vertex_distribution(z, g, mask)
+        a = self.weights(index, mask.shape[1]).requires_grad_()
         objective = packing_entropy(p, a, mask) + self.gamma * packing_loss(z, a, mask)
-        self.weights.step(objective.mean(), index)
+        (gradient,) = torch.autograd.grad(objective.sum(), a)
+        self.weights.step(index, gradient)
 
     def epoch(self) -> dict[str, float]:
         """Means over the epoch's graphs of H_k, L_orth, L_svp; the smallest and largest weight."""

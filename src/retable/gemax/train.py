@@ -18,15 +18,13 @@ from retable.gemax.losses import LEAST_WEIGHT, packing_entropy, packing_loss
 from retable.gemax.model import GeMaxEncoder
 from retable.gemax.objectives import EntropyMaximization, PackingWeights, graphcl, infograph
 
-_EMBED_BATCH = 256
-
 
 @dataclass(frozen=True)
 class FitResult:
     """What training leaves.
 
     Attributes:
-        encoder: in evaluation mode.
+        encoder: on the CPU, in evaluation mode.
         weights: the packing weights, one (n_j,) array a graph; empty but for `gemax`.
         history: one row an epoch: epoch, loss and, for `gemax`, entropy (H_k, nats),
             orthogonality (L_orth), packing (L_svp), least_weight, largest_weight.
@@ -84,7 +82,7 @@ def fit(
     model = nn.ModuleDict(parts)
 
     def loss(model: nn.Module, index: Tensor) -> Tensor:
-        batch = batches(index)
+        batch = batches(index, index.device)
         if objective == "gemax":
             return model["entropy"](model["encoder"], batch, index)
         return {"infograph": infograph, "graphcl": graphcl}[objective](model["encoder"], batch)
@@ -103,7 +101,7 @@ def fit(
         name=name or objective,
     )
     rows = [row.numpy() for row in entropy.weights.rows()] if entropy is not None else []
-    return FitResult(encoder.eval(), rows, trained.history)
+    return FitResult(encoder.cpu().eval(), rows, trained.history)
 
 
 def embed(encoder: GeMaxEncoder, graphs: GraphSet, readout: str) -> np.ndarray:
@@ -148,7 +146,7 @@ def _passes(encoder: GeMaxEncoder, graphs: GraphSet) -> Iterator[tuple[Any, Any]
     encoder.eval()
     batches = GraphBatches(graphs)
     with torch.no_grad():
-        for index in torch.arange(len(graphs)).split(_EMBED_BATCH):
+        for index in batches.chunks(range(len(graphs))):
             batch = batches(index)
             yield encoder(*batch), batch
 

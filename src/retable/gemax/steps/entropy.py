@@ -85,6 +85,7 @@ def entropy(
                 f"gemax.{seed}.bound": bound,
                 f"gemax.{seed}.p": p[mask].numpy(),
                 f"gemax.{seed}.a": a[mask].numpy(),
+                f"gemax.{seed}.packing": np.concatenate([result.packing for result in exact]),
             }
         logger.info("seed %d: exact entropies of %d graphs", seed, len(data))
     write_metrics(found, rows)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "untrained": "untrained",
     "gemax": "GeMax",
+    "gemax_gcn": "GeMax, GCN",
     "infograph": "InfoGraph",
     "graphcl": "GraphCL",
     "wl": "WL kernel",
@@ -40,13 +41,20 @@ def figure(rows: Path, graphs: Path, values: Path, png: Path, pdf: Path) -> None
     seed = min(int(name.split(".")[1]) for name in entropies)
     dataset = frame.loc[frame["experiment"] == "entropy", "dataset"].iloc[0]
     with figure_style():
-        fig, grid = plt.subplots(2, 2, figsize=(9.6, 7.2))
-        (accuracies, scatter), (curves, packing) = grid
+        fig, axes = plt.subplot_mosaic(
+            [
+                ["accuracies", "accuracies", "scatter", "scatter"],
+                ["curves", "curves", "a", "exact"],
+            ],
+            figsize=(10.4, 7.6),
+        )
+        accuracies, scatter, curves = (axes[name] for name in ("accuracies", "scatter", "curves"))
+        packings = [axes["a"], axes["exact"]]
         _draw_accuracies(accuracies, frame)
         _draw_entropies(scatter, entropies, seed, _TITLES.get(dataset, dataset))
         _draw_curves(curves, frame[frame["dataset"] == dataset], _TITLES.get(dataset, dataset))
-        _draw_packing(fig, packing, structure, entropies, seed)
-        label_panels([accuracies, scatter, curves, packing])
+        _draw_packing(fig, packings, structure, entropies, seed)
+        label_panels([accuracies, scatter, curves, packings[0]])
         save_figure(fig, png, pdf)
 
 
@@ -73,6 +81,9 @@ def _draw_accuracies(ax: "Axes", frame: pd.DataFrame) -> None:
             )
     ax.set_yticks(range(len(datasets)), [_TITLES.get(name, name) for name in datasets])
     ax.set_ylim(len(datasets) - 0.45, -0.55)
+    # The intervals of two seeds may be wider than what an accuracy can be.
+    low, high = ax.get_xlim()
+    ax.set_xlim(max(low, 0), min(high, 1))
     ax.set_xlabel("cross-validated accuracy")
     ax.set_title("Classification without labels in training")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
@@ -87,11 +98,11 @@ def _draw_entropies(ax: "Axes", entropies: dict, seed: int, name: str) -> None:
     ax.plot([0, top], [0, top], "-", color="black", linewidth=0.8, label="identity")
     ax.axvline(np.log(2), color=COLORS[1], linestyle="--", linewidth=1, label="log 2 (bipartite)")
     ax.set_xlim(min(exact.min(), np.log(2)) - 0.1, max(exact.max(), np.log(2)) + 0.1)
-    ax.set_ylim(0, top)
+    ax.set_ylim(0, 1.3 * top)  # room for the legend
     ax.set_xlabel("exact graph entropy $H(G, P)$ (nats)")
     ax.set_ylabel("approximation (nats)")
     ax.set_title(f"Learned and exact entropy, {name}")
-    ax.legend(loc="best")
+    ax.legend(loc="upper center", ncols=2, frameon=True, framealpha=1, edgecolor="none")
 
 
 def _draw_curves(ax: "Axes", frame: pd.DataFrame, name: str) -> None:
@@ -108,32 +119,33 @@ def _draw_curves(ax: "Axes", frame: pd.DataFrame, name: str) -> None:
     ax.legend(loc="best")
 
 
-def _draw_packing(fig: "Figure", ax: "Axes", structure: dict, entropies: dict, seed: int) -> None:
-    """The graph of median entropy: colour P, area a, an edge where two vertices are adjacent."""
+def _draw_packing(
+    fig: "Figure", axes: list["Axes"], structure: dict, entropies: dict, seed: int
+) -> None:
+    """The graph of median entropy twice: colour P; area the learned weights, the exact packing."""
     import networkx as nx
 
     exact = entropies[f"gemax.{seed}.exact"]
-    sizes = np.bincount(structure["node_graph"])
-    # A graph with rings, of a size that can be drawn.
     chosen = int(np.argsort(exact, kind="stable")[len(exact) // 2])
     vertices = np.flatnonzero(structure["node_graph"] == chosen)
-    first = vertices[0]
     left, right = structure["edge_index"]
     inside = structure["node_graph"][left] == chosen
     graph = nx.Graph()
-    graph.add_nodes_from(range(sizes[chosen]))
-    graph.add_edges_from(zip(left[inside] - first, right[inside] - first, strict=True))
+    graph.add_nodes_from(vertices.tolist())
+    graph.add_edges_from(zip(left[inside].tolist(), right[inside].tolist(), strict=True))
     places = nx.kamada_kawai_layout(graph)
-    xy = np.array([places[i] for i in range(sizes[chosen])])
+    xy = np.array([places[vertex] for vertex in vertices])
     p = entropies[f"gemax.{seed}.p"][vertices]
-    a = entropies[f"gemax.{seed}.a"][vertices]
-    for i, j in graph.edges:
-        ax.plot(*xy[[i, j]].T, color="#888888", linewidth=1, zorder=1)
-    marks = ax.scatter(
-        *xy.T, s=30 + 330 * a, c=p, cmap="cividis", edgecolors="black", linewidths=0.6, zorder=2
-    )
-    fig.colorbar(marks, ax=ax, label="learned probability $P_i$", shrink=0.85)
-    ax.set_aspect("equal")
-    ax.margins(0.15)
-    ax.set_axis_off()
-    ax.set_title(f"A graph of median entropy: area = weight $a_i$ ({a.min():.2f} to {a.max():.2f})")
+    for ax, key, title in zip(axes, ("a", "packing"), ("learned", "exact"), strict=True):
+        a = entropies[f"gemax.{seed}.{key}"][vertices]
+        for i, j in graph.edges:
+            ax.plot(*np.array([places[i], places[j]]).T, color="#888888", linewidth=1, zorder=1)
+        marks = ax.scatter(
+            *xy.T, s=8 + 170 * a, c=p, cmap="cividis", edgecolors="black", linewidths=0.6, zorder=2
+        )
+        ax.set_aspect("equal")
+        ax.margins(0.12)
+        ax.set_axis_off()
+        nats = entropies[f"gemax.{seed}.{'learned' if key == 'a' else 'exact'}"][chosen]
+        ax.set_title(f"{title}: {nats:.2f} nats\n$a_i$ (area) {a.min():.2f} to {a.max():.2f}")
+    fig.colorbar(marks, ax=axes, label="learned probability $P_i$", shrink=0.85)

@@ -19,6 +19,8 @@ from retable.gemax.data import (
 )
 
 _SOLUBILITY = "SOL_classification"
+_SOLUBILITIES = ("(A) low", "(B) medium", "(C) high")  # low against the others
+_BARRIER = "BBB+/BBB-"
 
 
 def prepare(source: Path, graphs: Path, *, settings: PrepareSettings) -> None:
@@ -36,17 +38,38 @@ def prepare(source: Path, graphs: Path, *, settings: PrepareSettings) -> None:
 def _read(settings: PrepareSettings, files: dict[str, bytes]) -> GraphSet:
     if settings.source == "solubility":
         molecules, classes = [], []
-        for split in ("train", "test"):
-            for molecule, value in molecules_of_sdf(files[f"solubility.{split}.sdf"], _SOLUBILITY):
-                molecules.append(molecule)
-                classes.append(value != "(A) low")
+        for name in ("solubility.train.sdf", "solubility.test.sdf"):
+            if name not in files:
+                raise ValueError(f"the file {name} is missing")
+            try:
+                found = molecules_of_sdf(files[name], _SOLUBILITY)
+                for record, (molecule, value) in enumerate(found):
+                    if value not in _SOLUBILITIES:
+                        raise ValueError(
+                            f"SDF record {record}: {_SOLUBILITY} '{value}', must be one of "
+                            f"{', '.join(_SOLUBILITIES)}"
+                        )
+                    molecules.append(molecule)
+                    classes.append(_SOLUBILITIES.index(value) > 0)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
         return graphs_of_molecules(molecules, np.array(classes), "solubility", settings.smallest)
     if settings.source == "b3db":
-        text = files["B3DB_classification.tsv"].decode("utf-8")
-        rows = list(csv.DictReader(StringIO(text), delimiter="\t"))
-        labels = [row["BBB+/BBB-"] == "BBB+" for row in rows]
+        name = "B3DB_classification.tsv"
+        if name not in files:
+            raise ValueError(f"the file {name} is missing")
+        rows = list(csv.DictReader(StringIO(files[name].decode("utf-8")), delimiter="\t"))
+        for column in ("SMILES", _BARRIER):
+            if not rows or rows[0].get(column) is None:
+                raise ValueError(f"{name}: there is no column '{column}', or no row")
+        for record, row in enumerate(rows):
+            if row[_BARRIER] not in ("BBB+", "BBB-"):
+                raise ValueError(
+                    f"{name}: record {record}: {_BARRIER} '{row[_BARRIER]}', must be BBB+ or BBB-"
+                )
+        labels = [row[_BARRIER] == "BBB+" for row in rows]
         return molecules_to_graphs([row["SMILES"] for row in rows], labels, "b3db")
-    return parse_tu(files)
+    return parse_tu(files, settings.source)
 
 
 def _sample(graphs: GraphSet, n: int, seed: int) -> GraphSet:

@@ -1,8 +1,10 @@
 """Accuracy with few labels: encoders of several pretrainings, fine-tuned alike."""
 
+import itertools
 from pathlib import Path
 
 from retable.common.data.arrays import load_arrays
+from retable.common.errors import InputError
 from retable.common.metrics import write_metrics
 from retable.common.seeds import Seeds
 from retable.gemax.config import SemiSettings
@@ -20,30 +22,34 @@ def semi(
     seeds: Seeds,
     settings: SemiSettings,
 ) -> None:
-    """Write the accuracy of each pretraining and seed; `untrained` starts from random weights."""
+    """Write the accuracy of each share of labels, pretraining and seed.
+
+    `untrained` starts from random weights.
+    """
     data = GraphSet.of_arrays(load_arrays(graphs))
-    metric = f"accuracy_semi{round(100 * settings.share)}"
     found = []
-    for method in settings.methods:
-        for seed in seeds:
+    for share, method, seed in itertools.product(settings.shares, settings.methods, seeds):
+        try:
             score = semi_supervised_accuracy(
                 load_encoder(models, method, seed),
                 data,
                 seed,
-                share=settings.share,
+                share=share,
                 folds=settings.folds,
                 epochs=settings.epochs,
                 lr=settings.lr,
                 batch=settings.batch,
             )
-            found.append(
-                {
-                    "experiment": "semi_supervised",
-                    "dataset": dataset,
-                    "method": method,
-                    "seed": seed,
-                    "metric": metric,
-                    "value": score,
-                }
-            )
+        except ValueError as error:
+            raise InputError(f"{dataset}: {error}") from None
+        found.append(
+            {
+                "experiment": "semi_supervised",
+                "dataset": dataset,
+                "method": method,
+                "seed": seed,
+                "metric": f"accuracy_semi{round(100 * share)}",
+                "value": score,
+            }
+        )
     write_metrics(found, rows)
