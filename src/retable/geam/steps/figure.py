@@ -72,8 +72,17 @@ def _curves(ax: "Axes", values: pd.DataFrame, task: str) -> None:
         seeds = _by_seed(curves, task, method, "top100")
         if seeds.empty:
             continue
-        color, line, _ = _STYLE[method]
-        ax.plot(seeds.index, seeds.mean(axis=1), color=color, linestyle=line, label=label)
+        color, line, marker = _STYLE[method]
+        # The markers are those of the panel of novelty: one legend serves both.
+        ax.plot(
+            seeds.index,
+            seeds.mean(axis=1),
+            color=color,
+            linestyle=line,
+            marker=marker,
+            markevery=(3, 6),
+            label=label,
+        )
         ax.fill_between(
             seeds.index, seeds.min(axis=1), seeds.max(axis=1), color=color, alpha=0.12, lw=0
         )
@@ -114,12 +123,12 @@ def _vocabulary(ax: "Axes", values: pd.DataFrame, tasks: list[str], metric: str)
             calls = np.arange(0, chosen["x"].max() + 1, 10)
             curves = [np.interp(calls, run["x"], run["value"]) for _, run in chosen.groupby("seed")]
             label = f"{task}, {'SAC' if method == 'geam' else 'random'} assembly"
-            ax.plot(calls, np.mean(curves, axis=0), line, color=COLORS[number], label=label)  # fmt: skip
+            ax.plot(calls, np.mean(curves, axis=0), line, color=COLORS[number], label=label)
     title, unit = {
         "vocabulary": ("Size of the vocabulary", "fragments"),
         "new_fragments": ("New fragments in the vocabulary", "share of all its fragments"),
     }[metric]
-    ax.set(title=title, xlabel="oracle calls", ylabel=unit)
+    ax.set(title=title, xlabel="oracle calls", ylabel=unit, ylim=(0, None))
     if metric == "vocabulary":
         ax.legend(loc="lower right")
 
