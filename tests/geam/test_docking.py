@@ -3,13 +3,13 @@
 import math
 import stat
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from rdkit import Chem
 
-from retable.common.data.bundles import read_bundle
+from retable.common.data.bundles import unpack_files
+from retable.common.data.proteins import DOCKSTRING
 from retable.geam.docking import (
     BOXES,
     DOCKING_TARGETS,
@@ -20,7 +20,6 @@ from retable.geam.docking import (
 )
 from retable.geam.oracles import docking_property, qed, sa_score
 
-BUNDLE = Path(__file__).parents[2] / "results/data/dockstring.npz"
 ENGINE = """#!/bin/sh
 if [ "$1" = --version ]; then echo "Engine {version}"; exit 0; fi
 echo "$@" >> {log}
@@ -102,10 +101,10 @@ def test_what_is_missing_is_named(place):
     assert set(DOCKING_TARGETS) == set(BOXES)
 
 
-@pytest.mark.skipif(not BUNDLE.exists(), reason="make results/data/dockstring.npz first")
+@pytest.mark.network
 @pytest.mark.skipif(sys.platform != "linux", reason="the engine at hand is for Linux")
 def test_two_real_dockings(tmp_path):
-    files = read_bundle(BUNDLE)
+    files = unpack_files(DOCKSTRING.get())
     for name in ("JAK2_target.pdbqt", "vina_linux"):
         (tmp_path / name).write_bytes(files[name])
     binary = tmp_path / "vina_linux"
