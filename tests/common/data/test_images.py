@@ -43,7 +43,7 @@ def write_mnist(folder: Path, arrays: dict[str, np.ndarray], *, packed: bool) ->
         for kind, name in (("images", "images-idx3"), ("labels", "labels-idx1")):
             content = idx(arrays[f"{split}_{kind}"].astype(np.uint8))
             path = folder / f"{stem}-{name}-ubyte{'.gz' if packed else ''}"
-            path.write_bytes(gzip.compress(content) if packed else content)
+            path.write_bytes(gzip.compress(content, mtime=0) if packed else content)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -75,7 +75,10 @@ def test_missing_idx_file_is_named(tmp_path: Path, digits: dict[str, np.ndarray]
             r"truncated or too long: 5 bytes for shape \(2, 3\)",
         ),
         (idx(np.zeros((2, 3), np.uint8)) + b"x", "truncated or too long: 7 bytes"),
-        (gzip.compress(idx(np.zeros((40, 30), np.uint8)))[:-9], "damaged or truncated gzip file"),
+        (
+            gzip.compress(idx(np.zeros((40, 30), np.uint8)), mtime=0)[:-9],
+            "damaged or truncated gzip file",
+        ),
         (b"\x1f\x8b\x08nonsense that is no gzip", "damaged or truncated gzip file"),
         (struct.pack(">BBBB4I", 0, 0, 8, 4, *[2**16] * 4), "truncated or too long: 0 bytes"),
     ],
