@@ -4,7 +4,6 @@ PyTorch's optimisers ask the compiler to leave them alone, and import it for tha
 of every training job.
 """
 
-import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -53,7 +52,9 @@ def _load() -> types.ModuleType:
         del sys.modules[_NAME]
         del sys.modules["torch"]._dynamo
         sys.meta_path[:] = [part for part in sys.meta_path if not isinstance(part, _Finder)]
-    return importlib.import_module(_NAME)
+    import torch._dynamo
+
+    return torch._dynamo
 
 
 class _Finder(importlib.abc.MetaPathFinder):
