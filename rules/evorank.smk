@@ -129,7 +129,7 @@ rule evorank_finetune:
     params:
         **step("evorank", "finetune"),
         arguments=lambda wildcards: {
-            "names": list(project.paper("evorank", wildcards.scale).assays)
+            "names": list(project.paper("evorank", wildcards.scale).assay_names)
         },
     script:
         STEP
@@ -150,6 +150,8 @@ rule evorank_evaluate:
         "results/{scale}/evorank/logs/evaluate.log",
     benchmark:
         "results/{scale}/evorank/benchmarks/evaluate.tsv"
+    wildcard_constraints:
+        scale=EVORANK_RESIDUE_SCALES,
     conda:
         "../envs/proteins.yaml"
     threads: 1
@@ -158,7 +160,7 @@ rule evorank_evaluate:
     params:
         **step("evorank", "evaluate"),
         arguments=lambda wildcards: {
-            "names": list(project.paper("evorank", wildcards.scale).assays)
+            "names": list(project.paper("evorank", wildcards.scale).assay_names)
         },
     script:
         STEP
@@ -190,6 +192,8 @@ rule evorank_figure:
         pdf="results/{scale}/figure_evorank.pdf",
     log:
         "results/{scale}/evorank/logs/figure.log",
+    wildcard_constraints:
+        scale=EVORANK_RESIDUE_SCALES,
     conda:
         "../envs/figures.yaml"
     threads: 1
@@ -197,3 +201,6 @@ rule evorank_figure:
         **step("evorank", "figure"),
     script:
         STEP
+
+
+include: "evorank_atoms.smk"

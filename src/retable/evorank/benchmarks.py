@@ -36,6 +36,68 @@ class StabilityChange:
     ddg: float
 
 
+@dataclass(frozen=True)
+class GymAssay:
+    """One assay of ProteinGym with its multiple mutants.
+
+    Attributes:
+        name: of the assay; sequence: its wild type.
+        mutants: such as `H24A` or `H24A:E31K`, V of them; scores: (V,), higher = fitter.
+        variant, position, letter: (S,) the substitutions of all mutants: the mutant's number, the
+            position from 0, the new letter's code.
+    """
+
+    name: str
+    sequence: str
+    mutants: tuple[str, ...]
+    scores: np.ndarray
+    variant: np.ndarray
+    position: np.ndarray
+    letter: np.ndarray
+
+
+def read_gym_assay(content: bytes, name: str) -> GymAssay:
+    """One assay of ProteinGym's substitutions, multiple mutants included.
+
+    Rows without a score are left out, with a log line that counts them.
+
+    Raises:
+        ValueError: a missing column; a mutant that does not fit its sequence (row named); no rows.
+    """
+    mutants, scores, substitutions, wild, left_out = [], [], [], "", 0
+    for number, row in enumerate(_rows(content, _GYM_COLUMNS, name), start=2):
+        if not row["DMS_score"]:
+            left_out += 1
+            continue
+        sequence, place = row["mutated_sequence"], f"{name}: row {number}"
+        try:
+            changes = [parse_variant(part) for part in row["mutant"].split(":")]
+            score = float(row["DMS_score"])
+        except ValueError as error:
+            raise ValueError(f"{place}: {error}") from None
+        if not wild:
+            letters = list(sequence)
+            for old, position, _ in changes:
+                if position <= len(letters):
+                    letters[position - 1] = AMINO_ACIDS[old]
+            wild = "".join(letters)
+        for old, position, new in changes:
+            fits = 1 <= position <= len(sequence) == len(wild)
+            if not fits or sequence[position - 1] != AMINO_ACIDS[new]:
+                raise ValueError(f"{place}: {row['mutant']} does not fit its mutated_sequence")
+            if wild[position - 1] != AMINO_ACIDS[old]:
+                raise ValueError(f"{place}: another wild type than the rows before")
+            substitutions.append((len(mutants), position - 1, new))
+        mutants.append(row["mutant"])
+        scores.append(score)
+    if not mutants:
+        raise ValueError(f"{name}: there are no substitutions")
+    if left_out:
+        logger.info("%s: %d rows without a score left out", name, left_out)
+    variant, position, letter = np.array(substitutions, dtype=np.int64).T
+    return GymAssay(name, wild, tuple(mutants), np.array(scores), variant, position, letter)
+
+
 def read_proteingym(content: bytes, name: str) -> Assay:
     """One assay of ProteinGym's substitutions (CSV: mutant, mutated_sequence, DMS_score, ...).
 
@@ -75,11 +137,26 @@ def read_proteingym(content: bytes, name: str) -> Assay:
 
 def read_proteingym_archive(content: bytes) -> Iterator[Assay]:
     """All assays of the archive `DMS_ProteinGym_substitutions.zip`, by name."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+    for name, table in archive_files(content, ".csv"):
+        yield read_proteingym(table, name)
+
+
+def archive_files(content: bytes, ending: str) -> Iterator[tuple[str, bytes]]:
+    """The files of a zip that end so, with their names up to the ending, sorted by path.
+
+    Raises:
+        ValueError: not a zip file.
+    """
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(content))
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"archive: {error}") from None
+    with archive:
         for member in sorted(archive.namelist()):
-            if member.endswith(".csv"):
-                name = member.rpartition("/")[2].removesuffix(".csv")
-                yield read_proteingym(archive.read(member), name)
+            name = member.rpartition("/")[2]
+            # Archives that were made on a Mac hold a second, empty shape of each file.
+            if name.endswith(ending) and not member.startswith("__MACOSX"):
+                yield name.removesuffix(ending), archive.read(member)
 
 
 def read_stability(content: bytes, name: str = "T2837") -> list[StabilityChange]:

@@ -83,6 +83,35 @@ def evorank_loss(
     values = p.log() if label == "log_ratio" else p
     targets = values[:, None] - values.gather(1, origin)[..., None]
     counted = torch.arange(20, device=scores.device) != origin[..., None]
+    return _mean_loss(scores, targets, counted, label)
+
+
+def pair_loss(
+    scores: Tensor, p: Any, from_index: Any, to_index: Any, label: Label = "difference"
+) -> Tensor:
+    """The ranking loss of `evorank_loss` over drawn pairs, a scalar; pairs a = b never count.
+
+    Args:
+        scores: (B, F, T) of the mutations from each letter of from_index (B, F) to each of
+            to_index (B, T).
+        p: (B, 20).
+
+    Raises:
+        ValueError: as `evorank_loss`.
+    """
+    _checked(label)
+    p = _distribution(p, scores)
+    origin = _index(from_index, scores, "from_index", ndim=2)
+    target = _index(to_index, scores, "to_index", ndim=2)
+    _shape(scores, (len(p), origin.shape[1], target.shape[1]), "scores")
+    if torch.isnan(scores).any():
+        raise ValueError("scores: hold NaN")
+    values = p.log() if label == "log_ratio" else p
+    targets = values.gather(1, target)[:, None] - values.gather(1, origin)[..., None]
+    return _mean_loss(scores, targets, target[:, None] != origin[..., None], label)
+
+
+def _mean_loss(scores: Tensor, targets: Tensor, counted: Tensor, label: Label) -> Tensor:
     if label == "sign":
         counted = counted & (targets.abs() > _LEAST_DIFFERENCE)
         losses = softplus(-scores * targets.sign())

@@ -52,20 +52,19 @@ def train_scorer(
     steps = settings.epochs * -(-count // settings.batch)
 
     def loss(scorer: nn.Module, index: Tensor) -> Tensor:
-        # The wrapped module of several processes has no attributes of its own.
-        model = getattr(scorer, "module", scorer)
-        device = next(model.parameters()).device
-        wildtype, p = positions.wildtype[index].to(device), positions.p[index].to(device)
-        e = model.embed(positions.environments[index].to(device))
+        environments = positions.environments[index.cpu()].to(index.device)
+        wildtype, p = (
+            part[index.cpu()].to(index.device) for part in (positions.wildtype, positions.p)
+        )
         if method.objective == "wildtype":
-            return wildtype_loss(model.head(e), wildtype)
+            return wildtype_loss(scorer(environments), wildtype)
         if method.objective == "soft":
-            return soft_label_loss(model.head(e), p)
+            return soft_label_loss(scorer(environments), p)
         if method.pairs == "wildtype":
-            return evorank_loss(model.head(e, wildtype), p, wildtype, method.label)
+            return evorank_loss(scorer(environments, wildtype), p, wildtype, method.label)
         # Letters drawn anew for each position: the mean over the pairs stays unbiased.
-        drawn = torch.rand(len(index), 20).argsort(1)[:, : settings.from_letters].to(device)
-        return evorank_loss(model.head(e, drawn), p, wildtype, method.label, "all", drawn)
+        drawn = torch.rand(len(index), 20).argsort(1)[:, : settings.from_letters].to(index.device)
+        return evorank_loss(scorer(environments, drawn), p, wildtype, method.label, "all", drawn)
 
     optimizer = torch.optim.AdamW(
         scorer.parameters(), lr=settings.lr, weight_decay=settings.weight_decay

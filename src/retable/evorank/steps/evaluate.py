@@ -14,13 +14,12 @@ from retable.evorank.baselines import blosum62
 from retable.evorank.config import EvaluateSettings
 from retable.evorank.dms import align_to_structure, load_assay, mapped, spearman
 from retable.evorank.files import load_backbones
+from retable.evorank.measures import Found, claim_measures
 from retable.evorank.model import MutationHead
 from retable.evorank.networks import embeddings, load_scorers
 from retable.evorank.representation import masked_accuracy, pair_accuracy, participation_ratio
 from retable.evorank.steps.dataset import HELD_OUT, TRAINING
 from retable.evorank.steps.train import load_positions
-
-Found = list[tuple[str, str, int | None, str, float]]  # dataset, method, seed, metric, value
 
 
 def evaluate(
@@ -62,7 +61,7 @@ def evaluate(
         ),
         rows,
     )
-    write_measures(_measures(found), measures)
+    write_measures(claim_measures(found, names), measures)
 
 
 def _correlations(backbones, files, names, matrices, heat_map: Path) -> Found:
@@ -149,33 +148,3 @@ def _representations(data: Path, models: list[Path], settings: EvaluateSettings)
             add(method, seed, "masked_accuracy", accuracy)
     add_pairs("blosum62", None, blosum62()[wildtype])
     return found
-
-
-def _measures(found: Found) -> list[dict]:
-    values: dict[tuple[str, str, str], dict[int | None, float]] = defaultdict(dict)
-    for dataset, method, seed, metric, value in found:
-        values[dataset, method, metric][seed] = value
-    measures = []
-
-    def compare(
-        check: str, dataset: str, metric: str, more: str, less: str, *, ratio: bool = False
-    ) -> None:
-        above, below = values[dataset, more, metric], values[dataset, less, metric]
-        for seed in sorted(set(above) & set(below) - {None}):
-            value = above[seed] / below[seed] if ratio else above[seed] - below[seed]
-            measures.append({"check": check, "seed": seed, "value": value})
-
-    compare("evorank-1a", "held_out", "masked_accuracy", "wildtype", "evorank")
-    compare("evorank-1b", "mean", "spearman", "evorank", "wildtype")
-    compare("evorank-2", "held_out", "participation_ratio", "evorank", "wildtype", ratio=True)
-    compare("evorank-3a", "held_out", "pair_accuracy", "evorank", "wildtype")
-    compare("evorank-3b", "held_out", "pair_accuracy_no_wildtype", "evorank", "wildtype")
-    compare("evorank-4", "mean", "spearman", "evorank", "wildtype")
-    wins: dict[int, int] = defaultdict(int)
-    for (dataset, method, metric), by_seed in list(values.items()):
-        if (method, metric) == ("evorank", "spearman") and dataset != "mean":
-            for seed, value in by_seed.items():
-                wins[seed] += value > values[dataset, "wildtype", "spearman"][seed]
-    measures += [{"check": "evorank-5", "seed": s, "value": n} for s, n in sorted(wins.items())]
-    compare("evorank-6", "mean", "spearman", "evorank", "finetuned")
-    return measures

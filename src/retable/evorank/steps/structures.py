@@ -10,8 +10,6 @@ from retable.evorank.files import backbone_arrays
 from retable.evorank.structure import TEST_STRUCTURES, structure_of
 
 _ENDING = "_target.pdbqt"
-# The structure of the HSP82 assay is a docking target; it is no training structure.
-TEST_TARGETS = ("HSP90AA1",)
 
 
 def structures(
@@ -36,7 +34,7 @@ def structures(
         names = list(settings.proteins)
     try:
         found = {name: structure_of(files, name) for name in (*names, *TEST_STRUCTURES)}
-        tested = {name: structure_of(files, name) for name in (*TEST_STRUCTURES, *TEST_TARGETS)}
+        tested = {name: structure_of(files, name) for name in (*TEST_STRUCTURES, *settings.tested)}
     except ValueError as error:
         raise InputError(str(error)) from None
     save_arrays(training, backbone_arrays({name: found[name] for name in names}))
