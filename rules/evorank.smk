@@ -6,6 +6,7 @@ rule evorank_structures:
         targets=dataset_file("dockstring"),
         assays=dataset_file("protein-assays"),
         ubiquitin=dataset_file("ubiquitin"),
+        own=evorank_own_file("gb1"),
     output:
         training="results/{scale}/evorank/structures.npz",
         test="results/{scale}/evorank/test_structures.npz",
@@ -142,6 +143,7 @@ rule evorank_evaluate:
         data="results/{scale}/evorank/dataset.npz",
         models=evorank_models(),
         scores=evorank_scores,
+        doubles=evorank_doubles,
     output:
         rows="results/{scale}/evorank/rows.csv",
         measures="results/{scale}/evorank/measures.csv",

@@ -58,6 +58,12 @@ def evorank_own_file(key):
     return files
 
 
+def evorank_doubles(wildcards):
+    """The double mutants of GB1, where the user has a structure of it."""
+    own = project.paper("evorank", wildcards.scale).own
+    return [dataset_file("gb1")] if own.gb1 is not None else []
+
+
 def evorank_changes(wildcards):
     """Measured changes of stability: the published test set, or the user's file to train on."""
     if wildcards.dataset == "t2837":

@@ -111,6 +111,18 @@ def test_a3m(tmp_path: Path):
         read_alignment(tmp_path / "x.a3m", query="WWW")
 
 
+def test_a3m_of_colabfold(tmp_path: Path):
+    """A comment with the lengths first, and a zero byte before the next query's alignment."""
+    text = f"#6\t1\n{A3M}\0#3\t1\n>102\nWWW\n"
+    (tmp_path / "x.a3m.gz").write_bytes(gzip.compress(text.encode()))
+    msa = read_alignment(tmp_path / "x.a3m.gz", query="ACDEFG")
+    assert [decode(row) for row in msa] == ["ACDEFG", "ACDEFG", "A-D-F-"]
+    assert len(read_alignment(tmp_path / "x.a3m.gz", max_rows=2)) == 2
+    (tmp_path / "x.a3m.gz").write_bytes(b"no gzip")
+    with pytest.raises(ValueError, match="damaged gzip file"):
+        read_alignment(tmp_path / "x.a3m.gz")
+
+
 def test_stockholm_and_fasta_drop_what_the_query_lacks(tmp_path: Path):
     (tmp_path / "x.sto.gz").write_bytes(gzip.compress(STOCKHOLM.encode()))
     msa = read_alignment(tmp_path / "x.sto.gz")

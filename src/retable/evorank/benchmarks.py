@@ -1,4 +1,4 @@
-"""Published benchmarks of mutational effects in their own formats: ProteinGym and T2837."""
+"""Published benchmarks of mutational effects in their own formats: ProteinGym, T2837, GB1."""
 
 import csv
 import io
@@ -6,11 +6,12 @@ import logging
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from retable.evorank.alphabet import AMINO_ACIDS, RESIDUES
-from retable.evorank.dms import Assay, parse_variant
+from retable.evorank.alphabet import AMINO_ACIDS, RESIDUES, encode
+from retable.evorank.dms import parse_variant
 
 logger = logging.getLogger("retable")
 _GYM_COLUMNS = ("mutant", "mutated_sequence", "DMS_score")
@@ -56,7 +57,7 @@ class GymAssay:
     letter: np.ndarray
 
 
-def read_gym_assay(content: bytes, name: str) -> GymAssay:
+def read_proteingym(content: bytes, name: str) -> GymAssay:
     """One assay of ProteinGym's substitutions, multiple mutants included.
 
     Rows without a score are left out, with a log line that counts them.
@@ -75,19 +76,16 @@ def read_gym_assay(content: bytes, name: str) -> GymAssay:
             score = float(row["DMS_score"])
         except ValueError as error:
             raise ValueError(f"{place}: {error}") from None
-        if not wild:
-            letters = list(sequence)
-            for old, position, _ in changes:
-                if position <= len(letters):
-                    letters[position - 1] = AMINO_ACIDS[old]
-            wild = "".join(letters)
+        letters = list(sequence)
         for old, position, new in changes:
-            fits = 1 <= position <= len(sequence) == len(wild)
-            if not fits or sequence[position - 1] != AMINO_ACIDS[new]:
+            if not 1 <= position <= len(letters) or sequence[position - 1] != AMINO_ACIDS[new]:
                 raise ValueError(f"{place}: {row['mutant']} does not fit its mutated_sequence")
-            if wild[position - 1] != AMINO_ACIDS[old]:
-                raise ValueError(f"{place}: another wild type than the rows before")
+            letters[position - 1] = AMINO_ACIDS[old]
             substitutions.append((len(mutants), position - 1, new))
+        own = "".join(letters)
+        wild = wild or own
+        if own != wild:
+            raise ValueError(f"{place}: another wild type than the rows before")
         mutants.append(row["mutant"])
         scores.append(score)
     if not mutants:
@@ -98,45 +96,8 @@ def read_gym_assay(content: bytes, name: str) -> GymAssay:
     return GymAssay(name, wild, tuple(mutants), np.array(scores), variant, position, letter)
 
 
-def read_proteingym(content: bytes, name: str) -> Assay:
-    """One assay of ProteinGym's substitutions (CSV: mutant, mutated_sequence, DMS_score, ...).
-
-    Multiple mutants (`A1C:D2E`) and rows without a score are left out, with a log line that counts
-    them; higher scores are fitter. The structure has the assay's name.
-
-    Raises:
-        ValueError: a missing column; a mutant that does not fit its sequence (row named).
-    """
-    rows = _rows(content, _GYM_COLUMNS, name)
-    variants, scores, wild, left_out = [], [], None, 0
-    for number, row in enumerate(rows, start=2):
-        if ":" in row["mutant"] or not row["DMS_score"]:
-            left_out += 1
-            continue
-        try:
-            old, position, new = parse_variant(row["mutant"])
-        except ValueError as error:
-            raise ValueError(f"{name}: row {number}: {error}") from None
-        sequence = row["mutated_sequence"]
-        if position > len(sequence) or sequence[position - 1] != AMINO_ACIDS[new]:
-            raise ValueError(
-                f"{name}: row {number}: {row['mutant']} does not fit its mutated_sequence"
-            )
-        own = sequence[: position - 1] + AMINO_ACIDS[old] + sequence[position:]
-        if wild is not None and own != wild:
-            raise ValueError(f"{name}: row {number}: another wild type than the rows before")
-        wild = own
-        variants.append(row["mutant"])
-        scores.append(float(row["DMS_score"]))
-    if wild is None:
-        raise ValueError(f"{name}: there are no single substitutions")
-    if left_out:
-        logger.info("%s: %d multiple mutants or rows without a score left out", name, left_out)
-    return Assay(name, name, wild, tuple(variants), np.array(scores), True, "MIT")
-
-
-def read_proteingym_archive(content: bytes) -> Iterator[Assay]:
-    """All assays of the archive `DMS_ProteinGym_substitutions.zip`, by name."""
+def read_proteingym_archive(content: bytes) -> Iterator[GymAssay]:
+    """The assays of the archive `DMS_ProteinGym_substitutions.zip`, by name."""
     for name, table in archive_files(content, ".csv"):
         yield read_proteingym(table, name)
 
@@ -157,6 +118,48 @@ def archive_files(content: bytes, ending: str) -> Iterator[tuple[str, bytes]]:
             # Archives that were made on a Mac hold a second, empty shape of each file.
             if name.endswith(ending) and not member.startswith("__MACOSX"):
                 yield name.removesuffix(ending), archive.read(member)
+
+
+def read_gb1(content: bytes) -> GymAssay:
+    """The double mutants of GB1 (CSV: x, the sequence, and y, the log2 enrichment).
+
+    The wild type is the commonest letter of each position.
+
+    Raises:
+        ValueError: a missing column; sequences of other lengths or letters, or a y that is not
+            finite (row named).
+    """
+    import pandas as pd
+
+    table = pd.read_csv(io.BytesIO(content))
+    missing = [column for column in ("x", "y") if column not in table]
+    if missing:
+        raise ValueError(f"gb1_data.csv: there is no column '{missing[0]}'; needed: x, y")
+    texts, scores = table["x"].astype(str), table["y"].to_numpy(dtype=np.float64)
+    length = len(texts.iloc[0]) if len(texts) else 0
+    wrong = (texts.str.len() != length).to_numpy() | ~np.isfinite(scores)
+    codes = np.zeros((0, length), dtype=np.int8)
+    if len(texts) and not wrong.any():
+        codes = encode("".join(texts)).reshape(-1, length)
+        wrong = (codes < 0).any(1)
+    if not len(texts):
+        raise ValueError("gb1_data.csv: there are no rows")
+    if wrong.any():
+        row = int(wrong.argmax()) + 2
+        raise ValueError(
+            f"gb1_data.csv: row {row}: must be {length} residues of {AMINO_ACIDS} and a finite y"
+        )
+    wild = np.stack([(codes == letter).sum(0) for letter in range(20)]).argmax(0)
+    variant, position = np.nonzero(codes != wild)
+    letter = codes[variant, position].astype(np.int64)
+    parts = [
+        f"{AMINO_ACIDS[wild[i]]}{i + 1}{AMINO_ACIDS[b]}"
+        for i, b in zip(position.tolist(), letter.tolist(), strict=True)
+    ]
+    ends = np.searchsorted(variant, np.arange(len(codes) + 1)).tolist()
+    mutants = tuple(":".join(parts[start:end]) for start, end in pairwise(ends))
+    sequence = "".join(AMINO_ACIDS[code] for code in wild)
+    return GymAssay("GB1", sequence, mutants, scores, variant, position, letter)
 
 
 def read_stability(content: bytes, name: str = "T2837") -> list[StabilityChange]:

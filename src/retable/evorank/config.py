@@ -71,6 +71,7 @@ class StructuresSettings(Settings):
     tested: tuple[str, ...] = Field(
         ("HSP90AA1",), description="docking targets that assays are placed on"
     )
+    gb1: str | None = Field(None, description="set from own: gb1")
 
 
 class MsaSettings(Settings):
@@ -141,7 +142,10 @@ class OwnFiles(Settings):
     )
     finetuning: str | None = Field(None, description="C2878.csv, to fine-tune on")
     zero_shot: str | None = Field(
-        None, description="scores of published models on ProteinGym: a folder or a zip; none: none"
+        None, description="scores of published models on ProteinGym: a CSV file, a folder, a zip"
+    )
+    gb1: str | None = Field(
+        None, description="a structure of GB1: its double mutants are one more data set"
     )
 
 
@@ -278,6 +282,7 @@ class Config(PaperConfig):
             ("stability_structures", "atom_stability", "structures"),
             ("finetuning", "atom_stability", "changes"),
             ("zero_shot", "atom_evaluate", "zero_shot"),
+            ("gb1", "structures", "gb1"),
         ):
             if isinstance(own, dict) and key in own:
                 give(step, field, own[key])

@@ -8,6 +8,7 @@ import numpy as np
 
 from retable.common.errors import InputError
 from retable.evorank.atoms import ENDINGS
+from retable.evorank.files import own_path
 from retable.evorank.msa import ALIGNMENT_ENDINGS
 
 _COLUMNS = ("name", "structure", "alignment")
@@ -24,21 +25,6 @@ class Protein:
     alignment: Path
     chain: str
     family: str
-
-
-def own_path(value: str | None, key: str, what: str) -> Path:
-    """The file or folder that the configuration names under `own: key`.
-
-    Raises:
-        InputError: none is named, or it is not there; the line says what it must be.
-    """
-    place = f"config/evorank.yaml, own: {key}"
-    if value is None:
-        raise InputError(f"{place}: nothing is named; it must be {what}")
-    path = Path(value).expanduser()
-    if not path.exists():
-        raise InputError(f"{place}: {path}: no such file; it must be {what}")
-    return path
 
 
 def own_proteins(value: str | None) -> list[Protein]:

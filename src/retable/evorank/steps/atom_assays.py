@@ -13,7 +13,7 @@ from retable.common.errors import InputError
 from retable.evorank.alphabet import encode
 from retable.evorank.atom_data import save_environments
 from retable.evorank.atoms import AtomStructure, environment_table, parse_atoms
-from retable.evorank.benchmarks import GymAssay, archive_files, read_gym_assay
+from retable.evorank.benchmarks import GymAssay, archive_files, read_proteingym_archive
 from retable.evorank.config import AtomAssaysSettings
 from retable.evorank.placing import place_sequence
 from retable.evorank.variants import Variants, save_variants
@@ -34,10 +34,7 @@ def atom_assays(
     """
     files = read_bundle(data)
     try:
-        assays = [
-            read_gym_assay(table, name)
-            for name, table in islice(archive_files(files[_ASSAYS], ".csv"), settings.most)
-        ]
+        assays = list(islice(read_proteingym_archive(files[_ASSAYS]), settings.most))
         structures = {
             name: parse_atoms(content, ".pdb", f"{_STRUCTURES}: {name}")
             for name, content in archive_files(files[_STRUCTURES], ".pdb")

@@ -11,8 +11,8 @@ from retable.evorank.alphabet import AMINO_ACIDS
 from retable.evorank.baselines import blosum62
 from retable.evorank.config import AtomEvaluateSettings
 from retable.evorank.dms import parse_variant
+from retable.evorank.files import own_path
 from retable.evorank.measures import MEAN, Found, claim_measures
-from retable.evorank.own_files import own_path
 from retable.evorank.published_scores import (
     correlations_on,
     published_correlations,

@@ -31,6 +31,7 @@ def atom_figure(rows: Path, map: Path, png: Path, pdf: Path) -> None:
         _draw_means(left, frame)
         _draw_assays(middle, frame)
         draw_misalignment(right, frame)
+        right.set_xlabel("masked wild-type accuracy, held out")
         below = draw_heat_maps(bottom, shown)
         label_panels([left, middle, right, below])
         save_figure(fig, png, pdf)
@@ -87,7 +88,8 @@ def _draw_assays(ax: "Axes", frame: pd.DataFrame) -> None:
         color=COLORS[0],
         alpha=0.6,
     )
-    ends = [float(means[["wildtype", "evorank"]].min().min()), float(means.max().max())]
+    both = means[["wildtype", "evorank"]].to_numpy()
+    ends = [both.min(), both.max()]
     ax.plot(ends, ends, color="black", linewidth=0.7)
     ax.set_xlabel("wild type")
     ax.set_ylabel("EvoRank")

@@ -13,7 +13,8 @@ from retable.evorank.atom_data import save_environments
 from retable.evorank.atoms import environment_table, read_atoms
 from retable.evorank.benchmarks import StabilityChange, read_stability
 from retable.evorank.config import AtomStabilitySettings
-from retable.evorank.own_files import own_path, structure_file
+from retable.evorank.files import own_path
+from retable.evorank.own_files import structure_file
 from retable.evorank.placing import MOST_DISAGREEMENT
 from retable.evorank.variants import Variants, save_variants
 

@@ -8,18 +8,22 @@ import torch
 
 from retable.common.data.arrays import load_arrays, save_arrays
 from retable.common.data.bundles import read_bundle
+from retable.common.errors import InputError
 from retable.common.metrics import write_measures, write_metrics
 from retable.evorank.alphabet import AMINO_ACIDS
 from retable.evorank.baselines import blosum62
+from retable.evorank.benchmarks import read_gb1
 from retable.evorank.config import EvaluateSettings
 from retable.evorank.dms import align_to_structure, load_assay, mapped, spearman
 from retable.evorank.files import load_backbones
 from retable.evorank.measures import Found, claim_measures
 from retable.evorank.model import MutationHead
 from retable.evorank.networks import embeddings, load_scorers
+from retable.evorank.placing import place_sequence
 from retable.evorank.representation import masked_accuracy, pair_accuracy, participation_ratio
 from retable.evorank.steps.dataset import HELD_OUT, TRAINING
 from retable.evorank.steps.train import load_positions
+from retable.evorank.structure import Backbone
 
 
 def evaluate(
@@ -28,6 +32,7 @@ def evaluate(
     data: Path,
     models: list[Path],
     scores: list[Path],
+    doubles: list[Path],
     rows: Path,
     measures: Path,
     map: Path,
@@ -38,14 +43,18 @@ def evaluate(
     """Write the rows, the claims' measures, and the matrices for the figure's heat map.
 
     The heat map shows the first assay: `experiment`, `evorank` and `wildtype` (20, positions), NaN
-    where nothing was measured, and `positions`.
+    where nothing was measured, and `positions`. `doubles` are GB1's double mutants, where the user
+    has a structure of it; they are a data set of their own and no part of the mean.
     """
     matrices: dict[tuple[str, int | None, str], np.ndarray] = {}
     for path in scores:
         for name, matrix in load_arrays(path).items():
             method, seed, structure = name.split(".")
             matrices[method, int(seed) if seed else None, structure] = matrix
-    found = _correlations(load_backbones(test), read_bundle(assays), names, matrices, map)
+    backbones = load_backbones(test)
+    found = _correlations(backbones, read_bundle(assays), names, matrices, map)
+    for path in doubles:
+        found += _on_doubles(read_bundle(path)["gb1_data.csv"], backbones["GB1"], matrices)
     found += _representations(data, models, settings)
     write_metrics(
         (
@@ -109,6 +118,31 @@ def _correlations(backbones, files, names, matrices, heat_map: Path) -> Found:
         ("mean", method, seed, "spearman", float(np.mean(values)))
         for (method, seed), values in means.items()
     ]
+
+
+def _on_doubles(content: bytes, backbone: Backbone, matrices) -> Found:
+    from scipy.stats import spearmanr
+
+    measured = read_gb1(content)
+    mapping, share = place_sequence(measured.sequence, backbone.sequence)
+    if not mapping:
+        raise InputError(
+            f"config/evorank.yaml, own: gb1: {100 * share:.0f} % of its residues differ from GB1's"
+        )
+    row = np.full(len(measured.sequence), -1)
+    row[list(mapping)] = list(mapping.values())
+    places = row[measured.position]
+    count = len(measured.scores)
+    kept = np.bincount(measured.variant, weights=places < 0, minlength=count) == 0
+    found: Found = []
+    for (method, seed, structure), matrix in matrices.items():
+        if structure == "GB1":
+            single = np.asarray(matrix, dtype=np.float64)[places, measured.letter]
+            sums = np.bincount(measured.variant, weights=single, minlength=count)
+            rho = float(spearmanr(sums[kept], measured.scores[kept]).statistic)
+            found.append(("GB1", method, seed, "spearman", rho))
+            found.append(("GB1", method, seed, "spearman_n", int(kept.sum())))
+    return found
 
 
 def _representations(data: Path, models: list[Path], settings: EvaluateSettings) -> Found:
