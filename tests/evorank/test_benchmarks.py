@@ -3,6 +3,7 @@
 import io
 import zipfile
 
+import numpy as np
 import pytest
 
 from retable.evorank.alphabet import AMINO_ACIDS
@@ -12,6 +13,9 @@ from retable.evorank.benchmarks import (
     read_proteingym_archive,
     read_stability,
 )
+from retable.evorank.steps.evaluate import _on_doubles
+
+from .test_structure import chain_of
 
 GYM = """mutant,mutated_sequence,DMS_score,DMS_score_bin
 A1C,CDE,-1.5,0
@@ -64,6 +68,38 @@ def test_double_mutants_of_gb1():
 def test_bad_double_mutants(text, message):
     with pytest.raises(ValueError, match=message):
         read_gb1(text.encode())
+
+
+def test_double_mutants_are_scored_by_sums():
+    backbone = chain_of(40, seed=3)
+    own = backbone.sequence
+    # What the structure lacks in front is passed over with its mutants.
+    wild = "MW" + own[:30]
+    generator = np.random.default_rng(0)
+    matrix = generator.normal(size=(40, 20))
+    rows, expected = ["x,y"], []
+    for _ in range(200):
+        first, second = generator.choice(32, 2, replace=False)
+        letters = list(wild)
+        total = 0.0
+        for place in (first, second):
+            new = generator.choice([x for x in AMINO_ACIDS if x != wild[place]])
+            letters[place] = new
+            total += matrix[place - 2, AMINO_ACIDS.index(new)] if place > 1 else np.nan
+        rows.append(f"{''.join(letters)},{np.nan_to_num(total, nan=9.0)}")
+        expected.append(total)
+    found = {
+        (method, metric): value
+        for _, method, _, metric, value in _on_doubles(
+            "\n".join(rows).encode(),
+            backbone,
+            {("evorank", 0, "GB1"): matrix, ("evorank", 0, "5p21"): matrix[:5]},
+        )
+    }
+    assert found["evorank", "spearman_n"] == np.isfinite(expected).sum() < 200
+    assert found["evorank", "spearman"] == pytest.approx(1)
+    with pytest.raises(ValueError, match=r"own: gb1: .* % of its residues differ from GB1's"):
+        _on_doubles("\n".join(rows).encode(), chain_of(40, seed=4), {})
 
 
 def test_the_archive_of_proteingym():

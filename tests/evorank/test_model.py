@@ -230,6 +230,8 @@ def test_atom_network():
     assert torch.allclose(moved, logits, atol=1e-5)
     turned = network(element, properties, xyz[..., [1, 2, 0]], mask)
     assert torch.allclose(turned, logits, atol=1e-5)
+    # The mask token stands at the origin, the CA: atoms that move from it are seen.
+    assert not torch.allclose(network(element, properties, xyz + 2, mask), logits, atol=1e-4)
     # Twice the same letter is no mutation; the other way round is the opposite before the head.
     a, b = torch.tensor([3, 20]), torch.tensor([5, 1])
     same = network(element, properties, xyz, mask, a, a)

@@ -2,11 +2,30 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from math import isfinite
 
 # Data sets in the rows of an evaluation that are no assays.
 MEAN, HELD_OUT = "mean", "held_out"
 
 Found = list[tuple[str, str, int | None, str, float]]  # dataset, method, seed, metric, value
+
+
+def misalignment(found: Found) -> float | None:
+    """Spearman correlation of masked accuracy with mean zero-shot correlation over trainings.
+
+    Over all methods and seeds that have both; None for fewer than three.
+    """
+    from scipy.stats import spearmanr
+
+    both: dict[tuple[str, int | None], dict[str, float]] = defaultdict(dict)
+    for dataset, method, seed, metric, value in found:
+        if (dataset, metric) in ((HELD_OUT, "masked_accuracy"), (MEAN, "spearman")):
+            both[method, seed][metric] = value
+    pairs = [tuple(own[name] for name in sorted(own)) for own in both.values() if len(own) == 2]
+    if len(pairs) < 3:
+        return None
+    value = float(spearmanr(*zip(*pairs, strict=True)).statistic)
+    return value if isfinite(value) else None
 
 
 def claim_measures(found: Found, assays: Iterable[str], finetuned_on: str = MEAN) -> list[dict]:
@@ -48,4 +67,10 @@ def claim_measures(found: Found, assays: Iterable[str], finetuned_on: str = MEAN
         for seed, own in sorted(wins.items())
     ]
     compare("evorank-6", finetuned_on, "spearman", "evorank", "finetuned")
+    together = misalignment(found)
+    if together is not None:
+        note = f"correlation of accuracy and ranking over all trainings: {together:.2f}"
+        for row in measures:
+            if row["check"] in ("evorank-1a", "evorank-1b"):
+                row["note"] = note
     return measures

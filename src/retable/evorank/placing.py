@@ -1,5 +1,7 @@
 """Placing the positions of one sequence on another: an assay or an alignment on a structure."""
 
+from collections.abc import Mapping
+
 from retable.evorank.dms import local_alignment
 
 MOST_DISAGREEMENT = 0.30
@@ -20,14 +22,15 @@ def place_sequence(sequence: str, other: str) -> tuple[dict[int, int], float]:
     return (agreeing if share <= MOST_DISAGREEMENT else {}), share
 
 
-def alike(sequence: str, others: tuple[str, ...], identity: float, aligned: int) -> str:
-    """The first of some sequences of which a share `identity` is equal over `aligned` residues.
+def alike(sequence: str, others: Mapping[str, str], identity: float, aligned: int) -> str:
+    """The first of some named sequences of which a share `identity` is equal, over many residues.
 
-    Identity is counted over a BLOSUM62 local alignment. Empty where there is none.
+    Identity is counted over a BLOSUM62 local alignment of at least `aligned` residues. Empty where
+    there is none.
     """
-    for other in others:
+    for name, other in others.items():
         pairs = list(local_alignment(sequence, other))
         equal = sum(sequence[i] == other[j] for i, j in pairs)
         if len(pairs) >= aligned and equal >= identity * len(pairs):
-            return other
+            return name
     return ""

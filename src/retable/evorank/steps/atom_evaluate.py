@@ -12,7 +12,7 @@ from retable.evorank.baselines import blosum62
 from retable.evorank.config import AtomEvaluateSettings
 from retable.evorank.dms import parse_variant
 from retable.evorank.files import own_path
-from retable.evorank.measures import MEAN, Found, claim_measures
+from retable.evorank.measures import HELD_OUT, MEAN, Found, claim_measures, misalignment
 from retable.evorank.published_scores import (
     correlations_on,
     published_correlations,
@@ -72,10 +72,13 @@ def atom_evaluate(
         )
         for row in read.astype({"seed": "float64"}).itertuples()
     ]
+    together = misalignment(found)
+    if together is not None:
+        found.append((MEAN, "all", None, "accuracy_against_spearman", together))
     write_metrics(
         (
             {
-                "experiment": "held_out" if dataset == "held_out" else "zero_shot",
+                "experiment": "held_out" if dataset == HELD_OUT else "zero_shot",
                 "dataset": dataset,
                 "method": method,
                 "seed": seed,

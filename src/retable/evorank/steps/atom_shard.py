@@ -35,9 +35,7 @@ def atom_shard(
     """
     proteins = own_proteins(settings.proteins)
     held_out = held_out_families(proteins, settings.held_out)
-    tested = tuple(
-        dict.fromkeys(sequence for path in tests for sequence in load_variants(path).sequences)
-    )
+    tested = {sequence: sequence for path in tests for sequence in load_variants(path).sequences}
     tables = {}
     for protein in proteins[part::parts]:
         table = _table(protein, tested, settings)
@@ -50,7 +48,7 @@ def atom_shard(
 
 
 def _table(
-    protein: Protein, tested: tuple[str, ...], settings: AtomShardSettings
+    protein: Protein, tested: dict[str, str], settings: AtomShardSettings
 ) -> dict[str, np.ndarray] | None:
     try:
         structure = read_atoms(protein.structure, protein.chain or None)

@@ -16,7 +16,8 @@ from retable.evorank.benchmarks import read_gb1
 from retable.evorank.config import EvaluateSettings
 from retable.evorank.dms import align_to_structure, load_assay, mapped, spearman
 from retable.evorank.files import load_backbones
-from retable.evorank.measures import Found, claim_measures
+from retable.evorank.measures import HELD_OUT as HELD_OUT_ROWS
+from retable.evorank.measures import MEAN, Found, claim_measures, misalignment
 from retable.evorank.model import MutationHead
 from retable.evorank.networks import embeddings, load_scorers
 from retable.evorank.placing import place_sequence
@@ -56,10 +57,13 @@ def evaluate(
     for path in doubles:
         found += _on_doubles(read_bundle(path)["gb1_data.csv"], backbones["GB1"], matrices)
     found += _representations(data, models, settings)
+    together = misalignment(found)
+    if together is not None:
+        found.append((MEAN, "all", None, "accuracy_against_spearman", together))
     write_metrics(
         (
             {
-                "experiment": "zero_shot" if metric.startswith("spearman") else "held_out",
+                "experiment": "held_out" if dataset == HELD_OUT_ROWS else "zero_shot",
                 "dataset": dataset,
                 "method": method,
                 "seed": seed,
@@ -115,7 +119,7 @@ def _correlations(backbones, files, names, matrices, heat_map: Path) -> Found:
         if metric == "spearman":
             means[method, seed].append(value)
     return found + [
-        ("mean", method, seed, "spearman", float(np.mean(values)))
+        (MEAN, method, seed, "spearman", float(np.mean(values)))
         for (method, seed), values in means.items()
     ]
 
@@ -151,7 +155,7 @@ def _representations(data: Path, models: list[Path], settings: EvaluateSettings)
     found: Found = []
 
     def add(method: str, seed: int | None, metric: str, value: float) -> None:
-        found.append(("held_out", method, seed, metric, value))
+        found.append((HELD_OUT_ROWS, method, seed, metric, value))
 
     def add_pairs(method: str, seed: int | None, scores: np.ndarray) -> None:
         both = pair_accuracy(scores, p, wildtype, settings.least_difference)
