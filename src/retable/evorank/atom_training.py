@@ -37,7 +37,7 @@ def train_atom_network(
     checkpoints: Checkpoints | None = None,
     name: str = "",
 ) -> tuple[AtomGraphTransformer, list[dict]]:
-    """Train a network on one objective; return it in evaluation mode, and its history.
+    """Train a network on one objective; return it on the CPU in evaluation mode, and its history.
 
     The ranking objective takes some pairs a position and step, drawn evenly: those of the wild type
     and `letters` others, or for the pairs `all` those among `letters` + 1.
@@ -70,7 +70,7 @@ def train_atom_network(
         checkpoints=checkpoints,
         name=name or method.objective,
     )
-    return network.eval(), trained.history
+    return network.cpu().eval(), trained.history
 
 
 def environments_of(positions: AtomPositions, index: Tensor, environment: bool = True) -> AtomBatch:
@@ -165,7 +165,7 @@ def finetune_atom_network(
         name=name,
     )
     network.load_state_dict(trained.best_state)
-    return network.eval()
+    return network.cpu().eval()
 
 
 def score_atom_positions(

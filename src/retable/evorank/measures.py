@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from math import isfinite
 
 # Data sets in the rows of an evaluation that are no assays.
 MEAN, HELD_OUT = "mean", "held_out"
@@ -13,7 +12,7 @@ Found = list[tuple[str, str, int | None, str, float]]  # dataset, method, seed, 
 def misalignment(found: Found) -> float | None:
     """Spearman correlation of masked accuracy with mean zero-shot correlation over trainings.
 
-    Over all methods and seeds that have both; None for fewer than three.
+    Over all methods and seeds that have both; None for fewer than three, or where one is constant.
     """
     from scipy.stats import spearmanr
 
@@ -22,10 +21,10 @@ def misalignment(found: Found) -> float | None:
         if (dataset, metric) in ((HELD_OUT, "masked_accuracy"), (MEAN, "spearman")):
             both[method, seed][metric] = value
     pairs = [tuple(own[name] for name in sorted(own)) for own in both.values() if len(own) == 2]
-    if len(pairs) < 3:
+    accuracy, spearman = zip(*pairs, strict=True) if pairs else ((), ())
+    if len(pairs) < 3 or len(set(accuracy)) == 1 or len(set(spearman)) == 1:
         return None
-    value = float(spearmanr(*zip(*pairs, strict=True)).statistic)
-    return value if isfinite(value) else None
+    return float(spearmanr(accuracy, spearman).statistic)
 
 
 def claim_measures(found: Found, assays: Iterable[str], finetuned_on: str = MEAN) -> list[dict]:

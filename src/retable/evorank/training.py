@@ -42,7 +42,7 @@ def train_scorer(
     checkpoints: Checkpoints | None = None,
     name: str = "",
 ) -> tuple[MutationScorer, list[dict]]:
-    """Train a network on one objective; return it in evaluation mode, and its history.
+    """Train a network on one objective; return it on the CPU in evaluation mode, and its history.
 
     All objectives have the same data, batches, steps, optimiser and encoder.
     """
@@ -87,7 +87,7 @@ def train_scorer(
         checkpoints=checkpoints,
         name=name or method.objective,
     )
-    return scorer.eval(), trained.history
+    return scorer.cpu().eval(), trained.history
 
 
 @dataclass(frozen=True)
@@ -179,9 +179,10 @@ def finetune(
         assay = assays[number]
         here = np.isin(assay.places, chosen)
         order = np.sort(chosen)
-        scores = net(frozen[number][order], assay.wildtype[order])
+        device = next(net.parameters()).device
+        scores = net(frozen[number][order].to(device), assay.wildtype[order].to(device))
         rows = np.searchsorted(order, assay.places[here])
-        target = torch.from_numpy(assay.ranks[here]).to(scores.dtype)
+        target = torch.from_numpy(assay.ranks[here]).to(scores)
         return scores[rows, assay.letters[here]], target
 
     def loss(net: nn.Module, batch: list[np.ndarray]) -> Tensor:
@@ -198,7 +199,7 @@ def finetune(
         with torch.no_grad():
             found = [predicted(model, number, chosen) for number, chosen in enumerate(held)]
         model.train()
-        values = [spearmanr(a.numpy(), b.numpy()).statistic for a, b in found]
+        values = [spearmanr(a.cpu().numpy(), b.cpu().numpy()).statistic for a, b in found]
         return {"spearman": float(np.mean(values))}
 
     trained = run_training(
@@ -217,4 +218,4 @@ def finetune(
         name=name,
     )
     model.load_state_dict(trained.best_state)
-    return MutationScorer(model.encoder, model.head).eval()
+    return MutationScorer(model.encoder, model.head).cpu().eval()
