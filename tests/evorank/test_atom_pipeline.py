@@ -5,6 +5,7 @@ import gzip
 import io
 import shutil
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -43,9 +44,10 @@ from retable.evorank.steps.atom_stability import atom_stability
 from retable.evorank.steps.atom_train import atom_train
 from retable.evorank.steps.table import table
 from retable.evorank.variants import load_variants
-from tests.workflow.conftest import ROOT
 
 from .structures import bundle, structure
+
+ROOT = Path(__file__).resolve().parents[2]
 
 TINY = {"atoms": 32, "points": 50}
 NETWORK = {"width": 16, "depth": 1, "heads": 2, "atoms": 32}

@@ -56,12 +56,10 @@ def atom_stability(
             structure = read_atoms(structure_file(folder, code), chain)
         except ValueError as error:
             raise InputError(str(error)) from None
-        places = {
-            (int(number), letter): index
-            for index, (number, letter) in enumerate(
-                zip(structure.residue_numbers, structure.sequence, strict=True)
-            )
-        }
+        places: dict[tuple[int, str], int] = {}
+        for index, number in enumerate(structure.residue_numbers.tolist()):
+            # Of residues that only an insertion code tells apart the first counts.
+            places.setdefault((number, structure.sequence[index]), index)
         kept = [change for change in own if (change.position, change.wildtype) in places]
         if len(kept) < len(own):
             logger.warning("%s %s: %d changes have no place", code, chain, len(own) - len(kept))
