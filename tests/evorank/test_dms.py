@@ -159,6 +159,10 @@ def test_baselines():
     assert found[1].max() == 0
     with pytest.raises(ValueError, match="sequence: position 1 is none of"):
         blosum62_scores("AX")
+    with pytest.raises(ValueError, match=r"p: smallest value 0\.0, must be > 0"):
+        msa_site_scores(np.eye(20)[:2], [0, 1])
+    with pytest.raises(ValueError, match=r"wildtype: from 0 to 20, must be within 0\.\.19"):
+        msa_site_scores(np.full((2, 20), 0.05), [0, 20])
     with pytest.raises(ValueError, match=r"p, wildtype: shapes \(2, 20\) and \(3,\)"):
         msa_site_scores(p, [0, 1, 2])
 
@@ -178,6 +182,8 @@ def test_pair_accuracy():
     assert others == 1
     with pytest.raises(ValueError, match=r"no pair without the wild type differs by 0\.9"):
         pair_accuracy(scores, p, [0], 0.9)
+    with pytest.raises(ValueError, match="scores, p: hold values that are not finite"):
+        pair_accuracy(scores * np.nan, p, [0])
     with pytest.raises(ValueError, match="must be"):
         pair_accuracy(scores[:, :5], p, [0])
 

@@ -103,6 +103,8 @@ def test_score_matrix(head):
         assert scores[3, 7].item() == pytest.approx(expected.item(), abs=1e-5)
     with pytest.raises(ValueError, match=r"wildtype: shape \(3,\), must be \(40,\)"):
         scorer.score_matrix(ENVIRONMENTS, WILDTYPE[:3])
+    with pytest.raises(ValueError, match=r"wildtype: from 20 to 20, must be within 0\.\.19"):
+        scorer.score_matrix(ENVIRONMENTS, torch.full_like(WILDTYPE, 20))
 
 
 def test_without_environment_the_score_is_a_table_of_letters():

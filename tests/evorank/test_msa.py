@@ -68,6 +68,7 @@ def test_copies_of_rows_change_nothing():
     [
         ([[0, 1], [0]], "msa: rows have different lengths"),
         (np.zeros((0, 3)), r"msa: shape \(0, 3\)"),
+        ([[0.5, 1]], "msa: float64, must be integer codes"),
         ([[0, 21]], "msa: codes from 0 to 21, must be within -1..19"),
         ([[0, -1], [0, 1]], "msa: row 0, the query, has a gap in column 1"),
     ],
@@ -82,6 +83,8 @@ def test_bad_arguments():
         sequence_weights(FOUR, 0)
     with pytest.raises(ValueError, match=r"background: shape \(20,\), sum 2"):
         site_distribution(FOUR, UNIFORM * 2)
+    with pytest.raises(ValueError, match=r"background: shape \(20,\), sum nan"):
+        site_distribution(FOUR, UNIFORM * np.nan)
     with pytest.raises(ValueError, match="pseudocount: 0, must be > 0"):
         site_distribution(FOUR, UNIFORM, 0)
 

@@ -100,11 +100,19 @@ class MutationHead(nn.Module):
             raise ValueError(
                 f"from_index: shape {tuple(index.shape)}, must be ({len(e)},) or ({len(e)}, F)"
             )
+        _check_letters(index, "from_index")
         h = self.environment(e)
         if index.ndim == 2:
             h = h[:, None]
         h = (h + self.origin(index))[..., None, :] + self.target.weight
         return self.layers(h).squeeze(-1)
+
+
+def _check_letters(index: Tensor, name: str) -> None:
+    if index.numel() and not (int(index.min()) >= 0 and int(index.max()) <= 19):
+        raise ValueError(
+            f"{name}: from {int(index.min())} to {int(index.max())}, must be within 0..19"
+        )
 
 
 class MutationScorer(nn.Module):
@@ -146,6 +154,7 @@ class MutationScorer(nn.Module):
             raise ValueError(
                 f"wildtype: shape {tuple(index.shape)}, must be ({len(environments)},)"
             )
+        _check_letters(index, "wildtype")
         self.eval()
         with torch.no_grad():
             e = self.embed(environments)

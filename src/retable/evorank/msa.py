@@ -37,6 +37,8 @@ def check_alignment(msa: Any) -> np.ndarray:
         raise ValueError("msa: rows have different lengths") from None
     if msa.ndim != 2 or not msa.size:
         raise ValueError(f"msa: shape {msa.shape}, must be (R, L) with R, L >= 1")
+    if msa.dtype.kind not in "iu":
+        raise ValueError(f"msa: {msa.dtype}, must be integer codes, -1..19")
     if msa.min() < GAP or msa.max() > 19:
         raise ValueError(f"msa: codes from {msa.min()} to {msa.max()}, must be within -1..19")
     if (msa[0] == GAP).any():
@@ -86,7 +88,8 @@ def site_distribution(
     """
     msa = check_alignment(msa)
     background = np.asarray(background, dtype=np.float64)
-    if background.shape != (20,) or (background < 0).any() or abs(background.sum() - 1) > 1e-6:
+    valid = background.shape == (20,) and (background >= 0).all()
+    if not valid or not abs(background.sum() - 1) <= 1e-6:
         raise ValueError(
             f"background: shape {background.shape}, sum {background.sum()}: must be 20 "
             "frequencies that sum to 1"
