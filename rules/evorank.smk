@@ -6,6 +6,7 @@ rule evorank_structures:
         targets=dataset_file("dockstring"),
         assays=dataset_file("protein-assays"),
         ubiquitin=dataset_file("ubiquitin"),
+        own=evorank_own_file("gb1"),
     output:
         training="results/{scale}/evorank/structures.npz",
         test="results/{scale}/evorank/test_structures.npz",
@@ -129,7 +130,7 @@ rule evorank_finetune:
     params:
         **step("evorank", "finetune"),
         arguments=lambda wildcards: {
-            "names": list(project.paper("evorank", wildcards.scale).assays)
+            "names": list(project.paper("evorank", wildcards.scale).assay_names)
         },
     script:
         STEP
@@ -142,6 +143,7 @@ rule evorank_evaluate:
         data="results/{scale}/evorank/dataset.npz",
         models=evorank_models(),
         scores=evorank_scores,
+        doubles=evorank_doubles,
     output:
         rows="results/{scale}/evorank/rows.csv",
         measures="results/{scale}/evorank/measures.csv",
@@ -150,6 +152,8 @@ rule evorank_evaluate:
         "results/{scale}/evorank/logs/evaluate.log",
     benchmark:
         "results/{scale}/evorank/benchmarks/evaluate.tsv"
+    wildcard_constraints:
+        scale=EVORANK_RESIDUE_SCALES,
     conda:
         "../envs/proteins.yaml"
     threads: 1
@@ -158,7 +162,7 @@ rule evorank_evaluate:
     params:
         **step("evorank", "evaluate"),
         arguments=lambda wildcards: {
-            "names": list(project.paper("evorank", wildcards.scale).assays)
+            "names": list(project.paper("evorank", wildcards.scale).assay_names)
         },
     script:
         STEP
@@ -190,6 +194,8 @@ rule evorank_figure:
         pdf="results/{scale}/figure_evorank.pdf",
     log:
         "results/{scale}/evorank/logs/figure.log",
+    wildcard_constraints:
+        scale=EVORANK_RESIDUE_SCALES,
     conda:
         "../envs/figures.yaml"
     threads: 1
@@ -197,3 +203,6 @@ rule evorank_figure:
         **step("evorank", "figure"),
     script:
         STEP
+
+
+include: "evorank_atoms.smk"

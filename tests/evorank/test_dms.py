@@ -6,9 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from retable.common.data.bundles import unpack_files
+from retable.common.data.proteins import DOCKSTRING, PROTEIN_ASSAYS
 from retable.evorank.alphabet import AMINO_ACIDS, encode
 from retable.evorank.baselines import blosum62, blosum62_scores, msa_site_scores
-from retable.evorank.config import Config
+from retable.evorank.config import GPCRS, KINASES, Config
 from retable.evorank.dms import (
     ASSAYS,
     Assay,
@@ -19,6 +21,7 @@ from retable.evorank.dms import (
     spearman,
 )
 from retable.evorank.representation import masked_accuracy, pair_accuracy, participation_ratio
+from retable.evorank.structure import structure_of
 
 from .test_structure import chain_of, pdb_text
 
@@ -156,6 +159,10 @@ def test_baselines():
     assert found[1].max() == 0
     with pytest.raises(ValueError, match="sequence: position 1 is none of"):
         blosum62_scores("AX")
+    with pytest.raises(ValueError, match=r"p: smallest value 0\.0, must be > 0"):
+        msa_site_scores(np.eye(20)[:2], [0, 1])
+    with pytest.raises(ValueError, match=r"wildtype: from 0 to 20, must be within 0\.\.19"):
+        msa_site_scores(np.full((2, 20), 0.05), [0, 20])
     with pytest.raises(ValueError, match=r"p, wildtype: shapes \(2, 20\) and \(3,\)"):
         msa_site_scores(p, [0, 1, 2])
 
@@ -175,6 +182,8 @@ def test_pair_accuracy():
     assert others == 1
     with pytest.raises(ValueError, match=r"no pair without the wild type differs by 0\.9"):
         pair_accuracy(scores, p, [0], 0.9)
+    with pytest.raises(ValueError, match="scores, p: hold values that are not finite"):
+        pair_accuracy(scores * np.nan, p, [0])
     with pytest.raises(ValueError, match="must be"):
         pair_accuracy(scores[:, :5], p, [0])
 
@@ -205,6 +214,9 @@ SECTIONS = {
         ({"methods": ["evorank"]}, "methods: must hold wildtype and evorank"),
         ({"methods": ["wildtype", "evorank", "x"]}, "train: has no settings for the method 'x'"),
         ({"assays": ["GB1"]}, "assays"),
+        ({"level": "atom"}, "atom_train: has no settings for the method 'wildtype'"),
+        ({"own": {"gb2": "x"}}, "own.gb2"),
+        ({"extended": "perhaps"}, "extended"),
         ({"msa": {"rounds": 3}}, "rounds"),
         ({"finetune": {"held_out": 1.0}}, "held_out"),
     ],
@@ -213,3 +225,42 @@ def test_bad_configuration(change, message):
     Config(**SECTIONS)
     with pytest.raises(ValueError, match=message):
         Config(**(SECTIONS | change))
+
+
+def test_extended_configuration():
+    plain, extended = Config(**SECTIONS), Config(**(SECTIONS | {"extended": True}))
+    assert plain.assay_names == ("bla",)
+    assert plain.dataset.excluded == ()
+    assert plain.structures.tested == ("HSP90AA1",)
+    assert extended.assay_names == ("bla", "MAPK1", "ADRB2")
+    assert extended.dataset.excluded == (*KINASES, *GPCRS)
+    assert extended.structures.tested == ("HSP90AA1", "MAPK1", "ADRB2")
+    assert extended.dataset.held_out == ("DHFR",)
+
+
+@pytest.fixture(scope="module")
+def published():
+    return unpack_files(DOCKSTRING.get()) | unpack_files(PROTEIN_ASSAYS.get())
+
+
+def test_kinases_and_receptors_are_docking_targets(published):
+    ending = "_target.pdbqt"
+    targets = {name.removesuffix(ending) for name in published if name.endswith(ending)}
+    assert len(targets) == 58
+    assert len({*KINASES, *GPCRS}) == 21 + 5
+    assert {*KINASES, *GPCRS} <= targets
+
+
+@pytest.mark.parametrize(
+    ("name", "measured", "scored", "sign"),
+    [("MAPK1", 6810, 4836, -1), ("ADRB2", 7800, 4243, 1)],
+)
+def test_extended_assays_as_published(published, name, measured, scored, sign):
+    assay = load_assay(name, published)
+    backbone = structure_of(published, assay.structure)
+    mapping = align_to_structure(assay, backbone)
+    assert len(assay.variants) == measured
+    assert assay.higher_is_fitter is (sign > 0)
+    rho, count = spearman(assay, blosum62_scores(backbone.sequence), mapping)
+    assert count == scored
+    assert rho > 0.1

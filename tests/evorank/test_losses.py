@@ -141,6 +141,10 @@ def test_gradients():
         ({"p": P[:, :19]}, r"p: shape \(5, 19\), must be \(B, 20\)"),
         ({"wildtype": [0, 1, 2, 3, 20]}, r"wildtype: from 0 to 20, must be within 0\.\.19"),
         ({"wildtype": [0.5] * 5}, "wildtype: torch.float32 of shape"),
+        ({"wildtype": [True] * 5}, "wildtype: torch.bool of shape"),
+        ({"p": torch.cat([-P[:, :1], P[:, 1:] + 2 * P[:, :1] / 19], 1)}, "p: smallest value -"),
+        ({"p": torch.eye(20)[:5], "label": "log_ratio"}, r"p: smallest value 0\.0, must be > 0"),
+        ({"p": torch.full((5, 20), 0.05), "label": "sign"}, "p: there is no pair of amino acids"),
         ({"wildtype": [0]}, r"wildtype: torch.int64 of shape \(1,\), must be 5 integers"),
         ({"scores": torch.zeros(5, 19)}, r"scores: shape \(5, 19\), must be \(5, 20\)"),
         ({"scores": torch.full((5, 20), np.nan)}, "scores: hold NaN"),
@@ -153,3 +157,17 @@ def test_bad_input(change, message):
     arguments = {"scores": torch.zeros(5, 20), "p": P, "wildtype": [0, 1, 2, 3, 4]} | change
     with pytest.raises(ValueError, match=message):
         evorank_loss(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("logits", "message"),
+    [
+        (torch.zeros(5, 19), r"logits: shape \(5, 19\), must be \(B, 20\)"),
+        (torch.full((5, 20), np.nan), "logits: hold NaN"),
+    ],
+)
+def test_bad_logits(logits, message):
+    with pytest.raises(ValueError, match=message):
+        wildtype_loss(logits, [0, 1, 2, 3, 4])
+    with pytest.raises(ValueError, match=message):
+        soft_label_loss(logits, P)

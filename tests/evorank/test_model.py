@@ -103,6 +103,8 @@ def test_score_matrix(head):
         assert scores[3, 7].item() == pytest.approx(expected.item(), abs=1e-5)
     with pytest.raises(ValueError, match=r"wildtype: shape \(3,\), must be \(40,\)"):
         scorer.score_matrix(ENVIRONMENTS, WILDTYPE[:3])
+    with pytest.raises(ValueError, match=r"wildtype: from 20 to 20, must be within 0\.\.19"):
+        scorer.score_matrix(ENVIRONMENTS, torch.full_like(WILDTYPE, 20))
 
 
 def test_without_environment_the_score_is_a_table_of_letters():
@@ -230,6 +232,8 @@ def test_atom_network():
     assert torch.allclose(moved, logits, atol=1e-5)
     turned = network(element, properties, xyz[..., [1, 2, 0]], mask)
     assert torch.allclose(turned, logits, atol=1e-5)
+    # The mask token stands at the origin, the CA: atoms that move from it are seen.
+    assert not torch.allclose(network(element, properties, xyz + 2, mask), logits, atol=1e-4)
     # Twice the same letter is no mutation; the other way round is the opposite before the head.
     a, b = torch.tensor([3, 20]), torch.tensor([5, 1])
     same = network(element, properties, xyz, mask, a, a)

@@ -68,6 +68,7 @@ def test_copies_of_rows_change_nothing():
     [
         ([[0, 1], [0]], "msa: rows have different lengths"),
         (np.zeros((0, 3)), r"msa: shape \(0, 3\)"),
+        ([[0.5, 1]], "msa: float64, must be integer codes"),
         ([[0, 21]], "msa: codes from 0 to 21, must be within -1..19"),
         ([[0, -1], [0, 1]], "msa: row 0, the query, has a gap in column 1"),
     ],
@@ -82,6 +83,8 @@ def test_bad_arguments():
         sequence_weights(FOUR, 0)
     with pytest.raises(ValueError, match=r"background: shape \(20,\), sum 2"):
         site_distribution(FOUR, UNIFORM * 2)
+    with pytest.raises(ValueError, match=r"background: shape \(20,\), sum nan"):
+        site_distribution(FOUR, UNIFORM * np.nan)
     with pytest.raises(ValueError, match="pseudocount: 0, must be > 0"):
         site_distribution(FOUR, UNIFORM, 0)
 
@@ -109,6 +112,18 @@ def test_a3m(tmp_path: Path):
     assert [decode(row) for row in msa] == ["ACDEFG", "ACDEFG", "A-D-F-"]
     with pytest.raises(ValueError, match=r"row 0 is ACDEFG\.\.\., not the query WWW"):
         read_alignment(tmp_path / "x.a3m", query="WWW")
+
+
+def test_a3m_of_colabfold(tmp_path: Path):
+    """A comment with the lengths first, and a zero byte before the next query's alignment."""
+    text = f"#6\t1\n{A3M}\0#3\t1\n>102\nWWW\n"
+    (tmp_path / "x.a3m.gz").write_bytes(gzip.compress(text.encode()))
+    msa = read_alignment(tmp_path / "x.a3m.gz", query="ACDEFG")
+    assert [decode(row) for row in msa] == ["ACDEFG", "ACDEFG", "A-D-F-"]
+    assert len(read_alignment(tmp_path / "x.a3m.gz", max_rows=2)) == 2
+    (tmp_path / "x.a3m.gz").write_bytes(b"no gzip")
+    with pytest.raises(ValueError, match="damaged gzip file"):
+        read_alignment(tmp_path / "x.a3m.gz")
 
 
 def test_stockholm_and_fasta_drop_what_the_query_lacks(tmp_path: Path):

@@ -201,6 +201,16 @@ def test_bad_arguments():
         microenvironments(chain_of(29))
     with pytest.raises(ValueError, match=r"k: 60, must be within 1\.\.59"):
         microenvironments(BACKBONE, k=60)
+    wrong = {
+        r"coords \(59, 3, 3\) and residue_numbers \(60,\), must be": {
+            "coords": BACKBONE.coords[1:]
+        },
+        "coords hold values that are not finite": {"coords": BACKBONE.coords * np.nan},
+        "sequence: 'X' at 3 is no residue": {"sequence": "AAAX" + BACKBONE.sequence[4:]},
+    }
+    for message, change in wrong.items():
+        with pytest.raises(ValueError, match=message):
+            microenvironments(replace(BACKBONE, **change))
     with pytest.raises(ValueError, match=r"structure: 'XYZ', must be one of .*5p21"):
         structure_of({}, "XYZ")
     assert wildtype_of(BACKBONE).dtype == np.int64

@@ -17,16 +17,32 @@ import lazy_loader as lazy
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     submod_attrs={
+        "atoms": ["AtomStructure", "atom_environments", "read_atoms"],
         "baselines": ["blosum62_scores", "msa_site_scores"],
         "benchmarks": [
+            "GymAssay",
             "StabilityChange",
+            "read_gb1",
             "read_proteingym",
             "read_proteingym_archive",
             "read_stability",
         ],
         "config": ["AtomConfig", "EncoderConfig"],
-        "dms": ["ASSAYS", "Assay", "align_to_structure", "load_assay", "spearman"],
-        "losses": ["evorank_loss", "evorank_targets", "soft_label_loss", "wildtype_loss"],
+        "dms": [
+            "ASSAYS",
+            "EXTENDED_ASSAYS",
+            "Assay",
+            "align_to_structure",
+            "load_assay",
+            "spearman",
+        ],
+        "losses": [
+            "evorank_loss",
+            "evorank_targets",
+            "pair_loss",
+            "soft_label_loss",
+            "wildtype_loss",
+        ],
         "model": [
             "AtomGraphTransformer",
             "EnvironmentEncoder",

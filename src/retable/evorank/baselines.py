@@ -26,10 +26,16 @@ def blosum62_scores(sequence: str) -> np.ndarray:
 
 def msa_site_scores(p: Any, wildtype: Any) -> np.ndarray:
     """log p_b - log p_y for the wild type y: (L, 20) from p (L, 20) and wildtype (L,)."""
-    logs = np.log(np.asarray(p, dtype=np.float64))
-    wildtype = np.asarray(wildtype)
-    if logs.ndim != 2 or logs.shape[1] != 20 or wildtype.shape != (len(logs),):
+    p, wildtype = np.asarray(p, dtype=np.float64), np.asarray(wildtype)
+    if p.ndim != 2 or p.shape[1] != 20 or wildtype.shape != (len(p),):
         raise ValueError(
-            f"p, wildtype: shapes {logs.shape} and {wildtype.shape}, must be (L, 20) and (L,)"
+            f"p, wildtype: shapes {p.shape} and {wildtype.shape}, must be (L, 20) and (L,)"
         )
+    if not (p > 0).all():
+        raise ValueError(f"p: smallest value {p.min()}, must be > 0")
+    if not ((wildtype >= 0) & (wildtype <= 19)).all():
+        raise ValueError(
+            f"wildtype: from {wildtype.min()} to {wildtype.max()}, must be within 0..19"
+        )
+    logs = np.log(p)
     return logs - logs[np.arange(len(logs)), wildtype][:, None]

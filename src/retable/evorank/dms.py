@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from retable.evorank.alphabet import AMINO_ACIDS
-from retable.evorank.config import ASSAYS
+from retable.evorank.config import ASSAYS, EXTENDED_ASSAYS
 from retable.evorank.structure import Backbone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ASSAYS", "Assay", "align_to_structure", "load_assay", "spearman"]
+__all__ = ["ASSAYS", "EXTENDED_ASSAYS", "Assay", "align_to_structure", "load_assay", "spearman"]
 logger = logging.getLogger("retable")
 _VARIANT = re.compile(rf"([{AMINO_ACIDS}])(\d+)([{AMINO_ACIDS}])")
 _MISSING = -999.0
@@ -35,7 +35,11 @@ _SHEETS = {
     "KKA2": ("1nd4", "KKA2_S3_Kan18_L1", ""),
     "HSP82": ("HSP90AA1", "HSP82", "DMS"),
     "UBI4": ("1ubi", "UBI4", "DMS_limiting_(b)"),
+    "MAPK1": ("MAPK1", "MAPK1", "DMS_DOX"),
+    "ADRB2": ("ADRB2", "ADRB2", "DMS_0.625"),
 }
+# Cells survive the induced expression of MAPK1 the better, the less of it works.
+_HIGHER_IS_LESS_FIT = ("MAPK1",)
 _HRAS_FILES = {"HRAS_RBD": "HRas166_RBD.csv", "HRAS_GAPGEF": "HRas166_GAPGEF.csv"}
 
 
@@ -44,7 +48,7 @@ class Assay:
     """The measured effects of single substitutions in one protein.
 
     Attributes:
-        name: of `ASSAYS`.
+        name: of `ASSAYS` or `EXTENDED_ASSAYS`.
         structure: name of the structure that its positions are placed on.
         sequence: the wild type from position 1 on, X where no variant tells it.
         variants: such as `H24A`.
@@ -76,8 +80,9 @@ def load_assay(name: str, files: Mapping[str, bytes] | None = None) -> Assay:
     Wild-type cells, stops, and cells without a value are left out. ValueError for an unknown name,
     which lists the known ones.
     """
-    if name not in ASSAYS:
-        raise ValueError(f"assay: '{name}', must be one of {', '.join(ASSAYS)}")
+    known = (*ASSAYS, *EXTENDED_ASSAYS)
+    if name not in known:
+        raise ValueError(f"assay: '{name}', must be one of {', '.join(known)}")
     if files is None:
         from retable.common.data.bundles import unpack_files
         from retable.common.data.proteins import PROTEIN_ASSAYS
@@ -103,6 +108,7 @@ def load_assay(name: str, files: Mapping[str, bytes] | None = None) -> Assay:
         sequence="".join(letters),
         variants=tuple(f"{w}{i}{b}" for w, i, b, _ in cells),
         scores=np.array([value for *_, value in cells], dtype=np.float64),
+        higher_is_fitter=name not in _HIGHER_IS_LESS_FIT,
     )
 
 

@@ -1,4 +1,4 @@
-"""Backbones, alignments and data sets as plain arrays, and networks with their settings."""
+"""Backbones and alignments as plain arrays, and the user's own files."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from retable.common.data.arrays import load_arrays
+from retable.common.errors import InputError
 from retable.evorank.alphabet import decode, encode
 from retable.evorank.structure import Backbone
 
@@ -41,3 +42,18 @@ def load_backbones(path: Path) -> dict[str, Backbone]:
 def load_alignments(paths: Iterable[Path]) -> dict[str, np.ndarray]:
     """Alignments (R, L) by name, of all parts."""
     return {name: msa for path in paths for name, msa in load_arrays(path).items()}
+
+
+def own_path(value: str | None, key: str, what: str) -> Path:
+    """The file or folder that the configuration names under `own: key`.
+
+    Raises:
+        InputError: none is named, or it is not there; the line says what it must be.
+    """
+    place = f"config/evorank.yaml, own: {key}"
+    if value is None:
+        raise InputError(f"{place}: nothing is named; it must be {what}")
+    path = Path(value).expanduser()
+    if not path.exists():
+        raise InputError(f"{place}: {path}: no such file; it must be {what}")
+    return path

@@ -18,12 +18,12 @@ _LEAST_DIFFERENCE = 1e-3  # of p, for a pair to have an order
 
 def wildtype_loss(logits: Tensor, wildtype: Any) -> Tensor:
     """Cross-entropy of logits (B, 20) with the wild type (B,)."""
-    return cross_entropy(logits, _index(wildtype, logits, "wildtype"))
+    return cross_entropy(_logits(logits), _index(wildtype, logits, "wildtype"))
 
 
 def soft_label_loss(logits: Tensor, p: Any) -> Tensor:
     """Cross-entropy of logits (B, 20) with the distribution p (B, 20) as soft target."""
-    return cross_entropy(logits, _distribution(p, logits))
+    return cross_entropy(_logits(logits), _distribution(p, logits))
 
 
 def evorank_targets(p: Any, from_index: Any, label: Label) -> Tensor:
@@ -33,7 +33,7 @@ def evorank_targets(p: Any, from_index: Any, label: Label) -> Tensor:
     """
     p = _distribution(p)
     index = _index(from_index, p, "from_index")
-    values = p.log() if _checked(label) == "log_ratio" else p
+    values = _values(p, _checked(label))
     return values - values.gather(1, index[:, None])
 
 
@@ -80,16 +80,64 @@ def evorank_loss(
         raise ValueError(f"pairs: '{pairs}', must be wildtype or all")
     if torch.isnan(scores).any():
         raise ValueError("scores: hold NaN")
-    values = p.log() if label == "log_ratio" else p
+    values = _values(p, label)
     targets = values[:, None] - values.gather(1, origin)[..., None]
     counted = torch.arange(20, device=scores.device) != origin[..., None]
+    return _mean_loss(scores, targets, counted, label)
+
+
+def pair_loss(
+    scores: Tensor, p: Any, from_index: Any, to_index: Any, label: Label = "difference"
+) -> Tensor:
+    """The ranking loss of `evorank_loss` over drawn pairs, a scalar; pairs a = b never count.
+
+    Args:
+        scores: (B, F, T) of the mutations from each letter of from_index (B, F) to each of
+            to_index (B, T).
+        p: (B, 20).
+
+    Raises:
+        ValueError: as `evorank_loss`.
+    """
+    _checked(label)
+    p = _distribution(p, scores)
+    origin = _index(from_index, scores, "from_index", ndim=2)
+    target = _index(to_index, scores, "to_index", ndim=2)
+    _shape(scores, (len(p), origin.shape[1], target.shape[1]), "scores")
+    if torch.isnan(scores).any():
+        raise ValueError("scores: hold NaN")
+    values = _values(p, label)
+    targets = values.gather(1, target)[:, None] - values.gather(1, origin)[..., None]
+    return _mean_loss(scores, targets, target[:, None] != origin[..., None], label)
+
+
+def _mean_loss(scores: Tensor, targets: Tensor, counted: Tensor, label: Label) -> Tensor:
     if label == "sign":
         counted = counted & (targets.abs() > _LEAST_DIFFERENCE)
         losses = softplus(-scores * targets.sign())
     else:
         beta = _BETAS[label]
         losses = smooth_l1_loss(scores, targets, reduction="none", beta=beta) / beta
+    if not counted.any():
+        raise ValueError("p: there is no pair of amino acids that counts")
     return losses[counted].mean()
+
+
+def _values(p: Tensor, label: Label) -> Tensor:
+    """What pairs are compared by: p, or its logarithm."""
+    if label != "log_ratio":
+        return p
+    if not (p > 0).all():
+        raise ValueError(f"p: smallest value {p.min().item()}, must be > 0 for log_ratio")
+    return p.log()
+
+
+def _logits(logits: Tensor) -> Tensor:
+    if logits.ndim != 2 or logits.shape[1] != 20:
+        raise ValueError(f"logits: shape {tuple(logits.shape)}, must be (B, 20)")
+    if torch.isnan(logits).any():
+        raise ValueError("logits: hold NaN")
+    return logits
 
 
 def _checked(label: str) -> str:
@@ -113,12 +161,15 @@ def _distribution(p: Any, like: Tensor | None = None) -> Tensor:
     if not (off < 1e-4).all():
         row = int((~(off < 1e-4)).nonzero()[0, 0])
         raise ValueError(f"p: row {row} sums to {p[row].sum().item()}, must sum to 1")
+    if (p < 0).any():
+        raise ValueError(f"p: smallest value {p.min().item()}, must be >= 0")
     return p
 
 
 def _index(index: Any, like: Tensor, name: str, ndim: int = 1) -> Tensor:
     index = torch.as_tensor(index, device=like.device)
-    if index.ndim != ndim or len(index) != len(like) or index.is_floating_point():
+    whole = not index.is_floating_point() and index.dtype != torch.bool
+    if index.ndim != ndim or len(index) != len(like) or not whole:
         raise ValueError(
             f"{name}: {index.dtype} of shape {tuple(index.shape)}, must be {len(like)} integers"
         )

@@ -100,11 +100,19 @@ class MutationHead(nn.Module):
             raise ValueError(
                 f"from_index: shape {tuple(index.shape)}, must be ({len(e)},) or ({len(e)}, F)"
             )
+        _check_letters(index, "from_index")
         h = self.environment(e)
         if index.ndim == 2:
             h = h[:, None]
         h = (h + self.origin(index))[..., None, :] + self.target.weight
         return self.layers(h).squeeze(-1)
+
+
+def _check_letters(index: Tensor, name: str) -> None:
+    if index.numel() and not (int(index.min()) >= 0 and int(index.max()) <= 19):
+        raise ValueError(
+            f"{name}: from {int(index.min())} to {int(index.max())}, must be within 0..19"
+        )
 
 
 class MutationScorer(nn.Module):
@@ -130,6 +138,11 @@ class MutationScorer(nn.Module):
         )
         return self.encoder(empty).expand(len(environments), -1)
 
+    def forward(self, environments: Environments, from_index: Any = None) -> Tensor:
+        """What the head gives: logits (N, 20), or scores of the mutations from from_index."""
+        e = self.embed(environments)
+        return self.head(e) if from_index is None else self.head(e, from_index)
+
     def score_matrix(self, environments: Environments, wildtype: Any) -> Tensor:
         """Scores of all substitutions of each residue: (L, 20), 0 at the wild type (L,).
 
@@ -141,6 +154,7 @@ class MutationScorer(nn.Module):
             raise ValueError(
                 f"wildtype: shape {tuple(index.shape)}, must be ({len(environments)},)"
             )
+        _check_letters(index, "wildtype")
         self.eval()
         with torch.no_grad():
             e = self.embed(environments)
@@ -167,12 +181,12 @@ class _AtomBlock(nn.Module):
             nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
         )
 
-    def forward(self, x: Tensor, bias: Tensor, near: Tensor) -> Tensor:
-        closed = torch.finfo(x.dtype).min
-        for number, attention in enumerate(self.attentions):
-            masked = bias.masked_fill(~near[:, None], closed) if number == 0 else bias
+    def forward(self, x: Tensor, bias: Tensor, near_bias: Tensor) -> Tensor:
+        for number, (attention, allowed) in enumerate(
+            zip(self.attentions, (near_bias, bias), strict=True)
+        ):
             h = self.norms[number](x)
-            attended, _ = attention(h, h, h, attn_mask=masked.flatten(0, 1), need_weights=False)
+            attended, _ = attention(h, h, h, attn_mask=allowed.flatten(0, 1), need_weights=False)
             x = x + self.scales[number] * attended
         return x + self.scales[2] * self.mlp(self.norms[2](x))
 
@@ -182,14 +196,16 @@ class AtomGraphTransformer(nn.Module):
 
     A mask token stands at the CA; attention is biased by the distances of atoms. `forward(element
     (B, A) of ELEMENTS, properties (B, A, 2) partial charge and solvent-accessible area, xyz (B, A,
-    3) relative to the CA, mask (B, A) bool)` gives logits (B, 20), the mean over the tokens within
-    8 Angstrom of the CA. With from_index and to_index (B,) (20 for an unknown residue) it gives the
-    score (B,) of the mutation: the mask token is replaced by the embedding of either amino acid,
-    the rows of the residue head's weight, two more blocks follow, and the difference of the two
-    first tokens is read out.
+    3) relative to the CA, mask (B, A) bool)` gives logits (B, 20) of the environment's embedding,
+    the mean over the tokens within 8 Angstrom of the CA. With from_index and to_index (B,) (20 for
+    an unknown residue) it gives the score (B,) of the mutation, with (B, F) and (B, T) those of all
+    pairs, (B, F, T): the mask token is replaced by the embedding of either amino acid, the rows of
+    the residue head's weight, two more blocks follow, and the difference of the two first tokens is
+    read out.
 
     Raises:
-        ValueError: more atoms than the configuration allows; only one of from_index and to_index.
+        ValueError: more atoms than the configuration allows; only one of from_index and to_index,
+            or of different numbers of axes.
     """
 
     def __init__(self, config: AtomConfig = AtomConfig()) -> None:  # noqa: B008
@@ -211,6 +227,16 @@ class AtomGraphTransformer(nn.Module):
         self.batch_norm = nn.BatchNorm1d(width // 2)
         self.second = nn.Linear(width // 2, 1)
 
+    def train_for(self, *, mutations: bool) -> None:
+        """Let the parameters be trained that scores of mutations use, or those of the logits."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(True)
+        of_logits = [*self.norm.parameters(), self.residue.bias]
+        parts = (self.mutation_blocks, self.first, self.batch_norm, self.second)
+        of_scores = [parameter for part in parts for parameter in part.parameters()]
+        for parameter in of_logits if mutations else of_scores:
+            parameter.requires_grad_(False)
+
     def forward(
         self,
         element: Tensor,
@@ -220,33 +246,59 @@ class AtomGraphTransformer(nn.Module):
         from_index: Tensor | None = None,
         to_index: Tensor | None = None,
     ) -> Tensor:
-        if element.shape[1] > self.config.atoms:
-            raise ValueError(f"element: {element.shape[1]} atoms; at most {self.config.atoms}")
         if (from_index is None) != (to_index is None):
             raise ValueError("from_index, to_index: give both or neither")
+        x, bias, near_bias, close = self._encode(element, properties, xyz, mask)
+        if from_index is None or to_index is None:
+            return self.residue(self.norm(_mean(x, close)))[:, :_UNKNOWN]
+        if from_index.ndim != to_index.ndim or from_index.ndim not in (1, 2):
+            raise ValueError(
+                f"from_index, to_index: shapes {tuple(from_index.shape)} and "
+                f"{tuple(to_index.shape)}, must have one axis both, or two"
+            )
+        single = from_index.ndim == 1
+        origin = from_index[:, None] if single else from_index
+        target = to_index[:, None] if single else to_index
+        first = self._mutated(x, origin, bias, near_bias)
+        second = first if target is origin else self._mutated(x, target, bias, near_bias)
+        h = self.first(second[:, None] - first[:, :, None])
+        h = torch.nn.functional.silu(self.batch_norm(h.flatten(0, 2)).view_as(h))
+        scores = 2 * self.second(h).squeeze(-1)
+        return scores[:, 0, 0] if single else scores
+
+    def embed(self, element: Tensor, properties: Tensor, xyz: Tensor, mask: Tensor) -> Tensor:
+        """e (B, width), what the logits are read from."""
+        x, _, _, close = self._encode(element, properties, xyz, mask)
+        return _mean(x, close)
+
+    def _encode(
+        self, element: Tensor, properties: Tensor, xyz: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Tokens (B, A + 1, width), the two biases of attention, tokens near the CA (B, A + 1)."""
+        if element.shape[1] > self.config.atoms:
+            raise ValueError(f"element: {element.shape[1]} atoms; at most {self.config.atoms}")
         atoms = self.element(element) + self.properties(properties)
         x = torch.cat([self.mask_token.expand(len(atoms), 1, -1), atoms], dim=1)
         places = torch.cat([xyz.new_zeros(len(xyz), 1, 3), xyz], dim=1)
         real = torch.cat([mask.new_ones(len(mask), 1), mask], dim=1)
         distances = torch.cdist(places, places)
-        bias = self._bias(distances).masked_fill(~real[:, None, None], torch.finfo(x.dtype).min)
+        closed = torch.finfo(x.dtype).min
+        bias = self._bias(distances).masked_fill(~real[:, None, None], closed)
         near = (distances < _CONTACT) & real[:, None]
+        near_bias = bias.masked_fill(~near[:, None], closed)
         for block in self.blocks:
-            x = block(x, bias, near)
-        if from_index is None:
-            close = near[:, 0] & real
-            mean = x.masked_fill(~close[..., None], 0).sum(1) / close.sum(1, keepdim=True)
-            return self.residue(self.norm(mean))[:, :_UNKNOWN]
-        ends = [self._mutated(x, index, bias, near) for index in (from_index, to_index)]
-        h = torch.nn.functional.silu(self.batch_norm(self.first(ends[1] - ends[0])))
-        return 2 * self.second(h).squeeze(-1)
+            x = block(x, bias, near_bias)
+        return x, bias, near_bias, near[:, 0] & real
 
-    def _mutated(self, x: Tensor, index: Tensor, bias: Tensor, near: Tensor) -> Tensor:
-        letter = self.residue.weight[index]
-        x = torch.cat([letter[:, None], x[:, 1:]], dim=1)
-        for block in self.mutation_blocks:
-            x = block(x, bias, near)
-        return x[:, 0]
+    def _mutated(self, x: Tensor, letters: Tensor, bias: Tensor, near_bias: Tensor) -> Tensor:
+        """The first tokens with each of some letters (B, F) in the mask token's place."""
+        found = []
+        for index in letters.unbind(1):
+            y = torch.cat([self.residue.weight[index][:, None], x[:, 1:]], dim=1)
+            for block in self.mutation_blocks:
+                y = block(y, bias, near_bias)
+            found.append(y[:, 0])
+        return torch.stack(found, dim=1)
 
     def _bias(self, distances: Tensor) -> Tensor:
         """Of the attention, (B, heads, A + 1, A + 1)."""
@@ -254,3 +306,8 @@ class AtomGraphTransformer(nn.Module):
         radial = torch.exp(-(((distances[..., None] - centres) / _RADIAL_WIDTH) ** 2))
         kind = torch.bucketize(distances, _CLASSES.to(distances.device), right=True)
         return self.bias(torch.cat([radial, self.distance_class(kind)], dim=-1)).movedim(-1, 1)
+
+
+def _mean(x: Tensor, counted: Tensor) -> Tensor:
+    """Mean of the counted tokens (B, A) of x (B, A, width)."""
+    return x.masked_fill(~counted[..., None], 0).sum(1) / counted.sum(1, keepdim=True)

@@ -7,6 +7,7 @@ for each of the query's residues; what other sequences insert is left out.
 import gzip
 import io
 import logging
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from pyhmmer.plan7 import TopHits
 
 logger = logging.getLogger("retable")
+_FORMATS = {".a3m": "fasta", ".sto": "stockholm", ".stk": "stockholm", ".fasta": "fasta"}
+_FORMATS |= {".fa": "fasta", ".afa": "fasta"}
+ALIGNMENT_ENDINGS = tuple(_FORMATS)
 _BLOCK = 2_000
 # A second round needs enough rows for a profile; with many it finds nothing new for its cost.
 _SECOND_ROUND = range(3, 150)
@@ -33,6 +37,8 @@ def check_alignment(msa: Any) -> np.ndarray:
         raise ValueError("msa: rows have different lengths") from None
     if msa.ndim != 2 or not msa.size:
         raise ValueError(f"msa: shape {msa.shape}, must be (R, L) with R, L >= 1")
+    if msa.dtype.kind not in "iu":
+        raise ValueError(f"msa: {msa.dtype}, must be integer codes, -1..19")
     if msa.min() < GAP or msa.max() > 19:
         raise ValueError(f"msa: codes from {msa.min()} to {msa.max()}, must be within -1..19")
     if (msa[0] == GAP).any():
@@ -82,7 +88,8 @@ def site_distribution(
     """
     msa = check_alignment(msa)
     background = np.asarray(background, dtype=np.float64)
-    if background.shape != (20,) or (background < 0).any() or abs(background.sum() - 1) > 1e-6:
+    valid = background.shape == (20,) and (background >= 0).all()
+    if not valid or not abs(background.sum() - 1) <= 1e-6:
         raise ValueError(
             f"background: shape {background.shape}, sum {background.sum()}: must be 20 "
             "frequencies that sum to 1"
@@ -192,14 +199,16 @@ def _rows(hits: "TopHits", length: int, most: int) -> list[np.ndarray]:
     return rows
 
 
-def read_alignment(path: Path, query: str | None = None) -> np.ndarray:
+def read_alignment(path: Path, query: str | None = None, max_rows: int | None = None) -> np.ndarray:
     """Read an alignment file: a3m, Stockholm (.sto) or FASTA, each also with .gz.
 
     Columns in which the first sequence has a gap, and lower-case insertions of a3m, are left out.
-    Letters that are none of the twenty (B Z X J U O) count as gaps.
+    Letters that are none of the twenty (B Z X J U O) count as gaps. Of an a3m file of ColabFold the
+    lines that begin with # are passed over, and the first of several alignments counts.
 
     Args:
         query: what row 0 must be.
+        max_rows: of the file's first rows, so many; all where none is given.
 
     Returns:
         (R, L) int8.
@@ -211,14 +220,15 @@ def read_alignment(path: Path, query: str | None = None) -> np.ndarray:
     path = Path(path)
     suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
     ending = suffixes[-1] if suffixes else ""
-    formats = {".a3m": "fasta", ".sto": "stockholm", ".stk": "stockholm", ".fasta": "fasta"}
-    formats |= {".fa": "fasta", ".afa": "fasta"}
-    if ending not in formats:
-        raise ValueError(f"{path}: ending '{ending}', must be one of {', '.join(sorted(formats))}")
+    if ending not in _FORMATS:
+        raise ValueError(f"{path}: ending '{ending}', must be one of {', '.join(sorted(_FORMATS))}")
     content = path.read_bytes()
     if path.suffix == ".gz":
-        content = gzip.decompress(content)
-    texts = _sequences(content.decode("utf-8"), formats[ending], str(path))
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"{path}: damaged gzip file: {error}") from None
+    texts = _sequences(content.decode("utf-8"), _FORMATS[ending], str(path))[:max_rows]
     if ending == ".a3m":
         texts = ["".join(letter for letter in text if not letter.islower()) for text in texts]
     lengths = {len(text) for text in texts}
@@ -241,8 +251,6 @@ def read_alignment(path: Path, query: str | None = None) -> np.ndarray:
 
 
 def _sequences(text: str, kind: str, place: str) -> list[str]:
-    from Bio import SeqIO
-
     if kind == "stockholm":
         from Bio import AlignIO
 
@@ -251,7 +259,12 @@ def _sequences(text: str, kind: str, place: str) -> list[str]:
         except ValueError as error:
             raise ValueError(f"{place}: {error}") from None
     else:
-        found = [str(record.seq) for record in SeqIO.parse(io.StringIO(text), "fasta")]
+        from Bio.SeqIO.FastaIO import SimpleFastaParser
+
+        # ColabFold writes "#<lengths>" first, and a zero byte between alignments.
+        lines = text.partition("\0")[0].splitlines(keepends=True)
+        plain = io.StringIO("".join(line for line in lines if not line.startswith("#")))
+        found = [sequence for _, sequence in SimpleFastaParser(plain)]
     if not found:
         raise ValueError(f"{place}: the alignment is empty")
     return found

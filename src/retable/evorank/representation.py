@@ -38,6 +38,8 @@ def pair_accuracy(scores: Any, p: Any, wildtype: Any, least: float = 0.05) -> tu
     scores, p = np.asarray(scores, dtype=np.float64), np.asarray(p, dtype=np.float64)
     if scores.shape != p.shape or scores.shape[1:] != (20,):
         raise ValueError(f"scores, p: shapes {scores.shape} and {p.shape}, must be (N, 20) both")
+    if not (np.isfinite(scores).all() and np.isfinite(p).all()):
+        raise ValueError("scores, p: hold values that are not finite")
     first, second = np.triu_indices(20, 1)
     order = p[:, first] - p[:, second]
     found = np.sign(scores[:, first] - scores[:, second])

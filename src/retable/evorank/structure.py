@@ -242,7 +242,8 @@ def microenvironments(backbone: Backbone, k: int = NEIGHBOURS) -> Environments:
     8, 10, 14 Angstrom, over 8, 15, 25, 50.
 
     Raises:
-        ValueError: fewer than 30 residues, or k not below their number.
+        ValueError: fewer than 30 residues, or k not below their number; arrays of other shapes,
+            coordinates that are not finite, letters that are none of the twenty.
     """
     import torch
 
@@ -260,6 +261,19 @@ def environment_features(backbone: Backbone, k: int = NEIGHBOURS) -> tuple[np.nd
     if not 1 <= k < length:
         raise ValueError(f"k: {k}, must be within 1..{length - 1}")
     coords = np.asarray(backbone.coords, dtype=np.float64)
+    codes, numbers = encode(backbone.sequence), np.asarray(backbone.residue_numbers)
+    if coords.shape != (length, 3, 3) or numbers.shape != (length,):
+        raise ValueError(
+            f"backbone: coords {coords.shape} and residue_numbers {numbers.shape}, must be "
+            f"({length}, 3, 3) and ({length},)"
+        )
+    if not np.isfinite(coords).all():
+        raise ValueError("backbone: coords hold values that are not finite")
+    if (codes < 0).any():
+        place = int((codes < 0).argmax())
+        raise ValueError(
+            f"backbone: sequence: '{backbone.sequence[place]}' at {place} is no residue"
+        )
     cb, frames = virtual_cb(coords), local_frames(coords)
     distances = np.linalg.norm(cb[:, None] - cb, axis=2)
     np.fill_diagonal(distances, np.inf)
@@ -268,8 +282,7 @@ def environment_features(backbone: Backbone, k: int = NEIGHBOURS) -> tuple[np.nd
     away = np.take_along_axis(distances, near, axis=1)
     rows = np.arange(length)[:, None]
 
-    letters = np.eye(20)[encode(backbone.sequence)[near]]
-    numbers = np.asarray(backbone.residue_numbers)
+    letters = np.eye(20)[codes[near]]
     bonds = np.linalg.norm(coords[1:, 0] - coords[:-1, 2], axis=1)
     breaks = (np.diff(numbers) != 1) | (bonds > _LONGEST_BOND)
     segment = np.concatenate([[0], np.cumsum(breaks)])

@@ -42,7 +42,7 @@ def train_scorer(
     checkpoints: Checkpoints | None = None,
     name: str = "",
 ) -> tuple[MutationScorer, list[dict]]:
-    """Train a network on one objective; return it in evaluation mode, and its history.
+    """Train a network on one objective; return it on the CPU in evaluation mode, and its history.
 
     All objectives have the same data, batches, steps, optimiser and encoder.
     """
@@ -52,20 +52,19 @@ def train_scorer(
     steps = settings.epochs * -(-count // settings.batch)
 
     def loss(scorer: nn.Module, index: Tensor) -> Tensor:
-        # The wrapped module of several processes has no attributes of its own.
-        model = getattr(scorer, "module", scorer)
-        device = next(model.parameters()).device
-        wildtype, p = positions.wildtype[index].to(device), positions.p[index].to(device)
-        e = model.embed(positions.environments[index].to(device))
+        environments = positions.environments[index.cpu()].to(index.device)
+        wildtype, p = (
+            part[index.cpu()].to(index.device) for part in (positions.wildtype, positions.p)
+        )
         if method.objective == "wildtype":
-            return wildtype_loss(model.head(e), wildtype)
+            return wildtype_loss(scorer(environments), wildtype)
         if method.objective == "soft":
-            return soft_label_loss(model.head(e), p)
+            return soft_label_loss(scorer(environments), p)
         if method.pairs == "wildtype":
-            return evorank_loss(model.head(e, wildtype), p, wildtype, method.label)
+            return evorank_loss(scorer(environments, wildtype), p, wildtype, method.label)
         # Letters drawn anew for each position: the mean over the pairs stays unbiased.
-        drawn = torch.rand(len(index), 20).argsort(1)[:, : settings.from_letters].to(device)
-        return evorank_loss(model.head(e, drawn), p, wildtype, method.label, "all", drawn)
+        drawn = torch.rand(len(index), 20).argsort(1)[:, : settings.from_letters].to(index.device)
+        return evorank_loss(scorer(environments, drawn), p, wildtype, method.label, "all", drawn)
 
     optimizer = torch.optim.AdamW(
         scorer.parameters(), lr=settings.lr, weight_decay=settings.weight_decay
@@ -88,7 +87,7 @@ def train_scorer(
         checkpoints=checkpoints,
         name=name or method.objective,
     )
-    return scorer.eval(), trained.history
+    return scorer.cpu().eval(), trained.history
 
 
 @dataclass(frozen=True)
@@ -180,9 +179,10 @@ def finetune(
         assay = assays[number]
         here = np.isin(assay.places, chosen)
         order = np.sort(chosen)
-        scores = net(frozen[number][order], assay.wildtype[order])
+        device = next(net.parameters()).device
+        scores = net(frozen[number][order].to(device), assay.wildtype[order].to(device))
         rows = np.searchsorted(order, assay.places[here])
-        target = torch.from_numpy(assay.ranks[here]).to(scores.dtype)
+        target = torch.from_numpy(assay.ranks[here]).to(scores)
         return scores[rows, assay.letters[here]], target
 
     def loss(net: nn.Module, batch: list[np.ndarray]) -> Tensor:
@@ -199,7 +199,7 @@ def finetune(
         with torch.no_grad():
             found = [predicted(model, number, chosen) for number, chosen in enumerate(held)]
         model.train()
-        values = [spearmanr(a.numpy(), b.numpy()).statistic for a, b in found]
+        values = [spearmanr(a.cpu().numpy(), b.cpu().numpy()).statistic for a, b in found]
         return {"spearman": float(np.mean(values))}
 
     trained = run_training(
@@ -218,4 +218,4 @@ def finetune(
         name=name,
     )
     model.load_state_dict(trained.best_state)
-    return MutationScorer(model.encoder, model.head).eval()
+    return MutationScorer(model.encoder, model.head).cpu().eval()

@@ -9,10 +9,10 @@ from retable.common.data.arrays import save_arrays
 from retable.common.errors import InputError
 from retable.evorank.alphabet import BACKGROUND, encode
 from retable.evorank.config import DatasetSettings
-from retable.evorank.dms import local_alignment
 from retable.evorank.files import load_alignments, load_backbones
 from retable.evorank.msa import site_distribution
-from retable.evorank.structure import Backbone, environment_features
+from retable.evorank.placing import alike
+from retable.evorank.structure import environment_features
 
 logger = logging.getLogger("retable")
 TRAINING, HELD_OUT = 0, 1
@@ -34,6 +34,7 @@ def dataset(
     """
     backbones, tested = load_backbones(training), load_backbones(test)
     msas = load_alignments(alignments)
+    sequences = {name: backbone.sequence for name, backbone in tested.items()}
     unknown = sorted(set(settings.held_out) - set(backbones))
     if unknown:
         raise InputError(
@@ -46,7 +47,7 @@ def dataset(
         if name in settings.excluded or hits < settings.least_hits:
             logger.info("%s: left out, %d homologs", name, hits)
             continue
-        like = _like(backbone, tested, settings)
+        like = alike(backbone.sequence, sequences, settings.identity, settings.aligned)
         if like:
             logger.info("%s: left out, like the test structure %s", name, like)
             continue
@@ -79,13 +80,3 @@ def dataset(
     for name in tested:
         arrays[f"{name}.p"] = site_distribution(msas[name], BACKGROUND, settings.pseudocount)[0]
     save_arrays(data, arrays)
-
-
-def _like(backbone: Backbone, tested: dict[str, Backbone], settings: DatasetSettings) -> str:
-    """The test structure that a protein is too much like, empty for none."""
-    for name, other in tested.items():
-        pairs = list(local_alignment(backbone.sequence, other.sequence))
-        equal = sum(backbone.sequence[i] == other.sequence[j] for i, j in pairs)
-        if len(pairs) >= settings.aligned and equal >= settings.identity * len(pairs):
-            return name
-    return ""

@@ -8,19 +8,23 @@ import torch
 
 from retable.common.data.arrays import load_arrays, save_arrays
 from retable.common.data.bundles import read_bundle
+from retable.common.errors import InputError
 from retable.common.metrics import write_measures, write_metrics
 from retable.evorank.alphabet import AMINO_ACIDS
 from retable.evorank.baselines import blosum62
+from retable.evorank.benchmarks import read_gb1
 from retable.evorank.config import EvaluateSettings
 from retable.evorank.dms import align_to_structure, load_assay, mapped, spearman
 from retable.evorank.files import load_backbones
+from retable.evorank.measures import HELD_OUT as HELD_OUT_ROWS
+from retable.evorank.measures import MEAN, Found, claim_measures, misalignment
 from retable.evorank.model import MutationHead
 from retable.evorank.networks import embeddings, load_scorers
+from retable.evorank.placing import place_sequence
 from retable.evorank.representation import masked_accuracy, pair_accuracy, participation_ratio
 from retable.evorank.steps.dataset import HELD_OUT, TRAINING
 from retable.evorank.steps.train import load_positions
-
-Found = list[tuple[str, str, int | None, str, float]]  # dataset, method, seed, metric, value
+from retable.evorank.structure import Backbone
 
 
 def evaluate(
@@ -29,6 +33,7 @@ def evaluate(
     data: Path,
     models: list[Path],
     scores: list[Path],
+    doubles: list[Path],
     rows: Path,
     measures: Path,
     map: Path,
@@ -39,19 +44,26 @@ def evaluate(
     """Write the rows, the claims' measures, and the matrices for the figure's heat map.
 
     The heat map shows the first assay: `experiment`, `evorank` and `wildtype` (20, positions), NaN
-    where nothing was measured, and `positions`.
+    where nothing was measured, and `positions`. `doubles` are GB1's double mutants, where the user
+    has a structure of it; they are a data set of their own and no part of the mean.
     """
     matrices: dict[tuple[str, int | None, str], np.ndarray] = {}
     for path in scores:
         for name, matrix in load_arrays(path).items():
             method, seed, structure = name.split(".")
             matrices[method, int(seed) if seed else None, structure] = matrix
-    found = _correlations(load_backbones(test), read_bundle(assays), names, matrices, map)
+    backbones = load_backbones(test)
+    found = _correlations(backbones, read_bundle(assays), names, matrices, map)
+    for path in doubles:
+        found += _on_doubles(read_bundle(path)["gb1_data.csv"], backbones["GB1"], matrices)
     found += _representations(data, models, settings)
+    together = misalignment(found)
+    if together is not None:
+        found.append((MEAN, "all", None, "accuracy_against_spearman", together))
     write_metrics(
         (
             {
-                "experiment": "zero_shot" if metric.startswith("spearman") else "held_out",
+                "experiment": "held_out" if dataset == HELD_OUT_ROWS else "zero_shot",
                 "dataset": dataset,
                 "method": method,
                 "seed": seed,
@@ -62,7 +74,7 @@ def evaluate(
         ),
         rows,
     )
-    write_measures(_measures(found), measures)
+    write_measures(claim_measures(found, names), measures)
 
 
 def _correlations(backbones, files, names, matrices, heat_map: Path) -> Found:
@@ -107,9 +119,34 @@ def _correlations(backbones, files, names, matrices, heat_map: Path) -> Found:
         if metric == "spearman":
             means[method, seed].append(value)
     return found + [
-        ("mean", method, seed, "spearman", float(np.mean(values)))
+        (MEAN, method, seed, "spearman", float(np.mean(values)))
         for (method, seed), values in means.items()
     ]
+
+
+def _on_doubles(content: bytes, backbone: Backbone, matrices) -> Found:
+    from scipy.stats import spearmanr
+
+    measured = read_gb1(content)
+    mapping, share = place_sequence(measured.sequence, backbone.sequence)
+    if not mapping:
+        raise InputError(
+            f"config/evorank.yaml, own: gb1: {100 * share:.0f} % of its residues differ from GB1's"
+        )
+    row = np.full(len(measured.sequence), -1)
+    row[list(mapping)] = list(mapping.values())
+    places = row[measured.position]
+    count = len(measured.scores)
+    kept = np.bincount(measured.variant, weights=places < 0, minlength=count) == 0
+    found: Found = []
+    for (method, seed, structure), matrix in matrices.items():
+        if structure == "GB1":
+            single = np.asarray(matrix, dtype=np.float64)[places, measured.letter]
+            sums = np.bincount(measured.variant, weights=single, minlength=count)
+            rho = float(spearmanr(sums[kept], measured.scores[kept]).statistic)
+            found.append(("GB1", method, seed, "spearman", rho))
+            found.append(("GB1", method, seed, "spearman_n", int(kept.sum())))
+    return found
 
 
 def _representations(data: Path, models: list[Path], settings: EvaluateSettings) -> Found:
@@ -118,7 +155,7 @@ def _representations(data: Path, models: list[Path], settings: EvaluateSettings)
     found: Found = []
 
     def add(method: str, seed: int | None, metric: str, value: float) -> None:
-        found.append(("held_out", method, seed, metric, value))
+        found.append((HELD_OUT_ROWS, method, seed, metric, value))
 
     def add_pairs(method: str, seed: int | None, scores: np.ndarray) -> None:
         both = pair_accuracy(scores, p, wildtype, settings.least_difference)
@@ -149,33 +186,3 @@ def _representations(data: Path, models: list[Path], settings: EvaluateSettings)
             add(method, seed, "masked_accuracy", accuracy)
     add_pairs("blosum62", None, blosum62()[wildtype])
     return found
-
-
-def _measures(found: Found) -> list[dict]:
-    values: dict[tuple[str, str, str], dict[int | None, float]] = defaultdict(dict)
-    for dataset, method, seed, metric, value in found:
-        values[dataset, method, metric][seed] = value
-    measures = []
-
-    def compare(
-        check: str, dataset: str, metric: str, more: str, less: str, *, ratio: bool = False
-    ) -> None:
-        above, below = values[dataset, more, metric], values[dataset, less, metric]
-        for seed in sorted(set(above) & set(below) - {None}):
-            value = above[seed] / below[seed] if ratio else above[seed] - below[seed]
-            measures.append({"check": check, "seed": seed, "value": value})
-
-    compare("evorank-1a", "held_out", "masked_accuracy", "wildtype", "evorank")
-    compare("evorank-1b", "mean", "spearman", "evorank", "wildtype")
-    compare("evorank-2", "held_out", "participation_ratio", "evorank", "wildtype", ratio=True)
-    compare("evorank-3a", "held_out", "pair_accuracy", "evorank", "wildtype")
-    compare("evorank-3b", "held_out", "pair_accuracy_no_wildtype", "evorank", "wildtype")
-    compare("evorank-4", "mean", "spearman", "evorank", "wildtype")
-    wins: dict[int, int] = defaultdict(int)
-    for (dataset, method, metric), by_seed in list(values.items()):
-        if (method, metric) == ("evorank", "spearman") and dataset != "mean":
-            for seed, value in by_seed.items():
-                wins[seed] += value > values[dataset, "wildtype", "spearman"][seed]
-    measures += [{"check": "evorank-5", "seed": s, "value": n} for s, n in sorted(wins.items())]
-    compare("evorank-6", "mean", "spearman", "evorank", "finetuned")
-    return measures

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-_NAMES = {
+NAMES = {
     "evorank": "EvoRank",
     "wildtype": "wild type",
     "soft": "soft labels",
@@ -27,13 +27,13 @@ _NAMES = {
     "blosum62": "BLOSUM62",
     "msa_site": "own alignment",
 }
-_STYLES = {
+STYLES = {
     name: {
         "color": COLORS[number % 7],
         "marker": MARKERS[number % 8],
         "markerfacecolor": "none" if number > 6 else COLORS[number % 7],
     }
-    for number, name in enumerate(_NAMES)
+    for number, name in enumerate(NAMES)
 }
 
 
@@ -47,8 +47,8 @@ def figure(rows: Path, map: Path, png: Path, pdf: Path) -> None:
         top, bottom = fig.subfigures(2, 1, height_ratios=[1.05, 1])
         left, right = top.subplots(1, 2, width_ratios=[1.7, 1])
         _draw_correlations(left, frame)
-        _draw_misalignment(right, frame)
-        middle = _draw_heat_maps(bottom, shown)
+        draw_misalignment(right, frame)
+        middle = draw_heat_maps(bottom, shown)
         label_panels([left, right, middle])
         save_figure(fig, png, pdf)
 
@@ -56,7 +56,7 @@ def figure(rows: Path, map: Path, png: Path, pdf: Path) -> None:
 def _draw_correlations(ax: "Axes", frame: pd.DataFrame) -> None:
     shown = frame[frame["metric"] == "spearman"]
     datasets = [name for name in dict.fromkeys(shown["dataset"]) if name != "mean"] + ["mean"]
-    methods = [name for name in _NAMES if name in set(shown["method"])]
+    methods = [name for name in NAMES if name in set(shown["method"])]
     for number, method in enumerate(methods):
         place = (number - (len(methods) - 1) / 2) * 0.085
         for row, dataset in enumerate(datasets):
@@ -72,8 +72,8 @@ def _draw_correlations(ax: "Axes", frame: pd.DataFrame) -> None:
                 linestyle="none",
                 elinewidth=0.9,
                 markersize=4,
-                label=_NAMES[method] if row == 0 else None,
-                **_STYLES[method],
+                label=NAMES[method] if row == 0 else None,
+                **STYLES[method],
             )
     ax.axvline(0, color="black", linewidth=0.7)
     ax.set_yticks(range(len(datasets)), datasets)
@@ -83,29 +83,34 @@ def _draw_correlations(ax: "Axes", frame: pd.DataFrame) -> None:
     ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.13), ncols=3)
 
 
-def _draw_misalignment(ax: "Axes", frame: pd.DataFrame) -> None:
+def draw_misalignment(ax: "Axes", frame: pd.DataFrame) -> None:
+    """Each training's masked accuracy against its mean correlation."""
     accuracy = frame[frame["metric"] == "masked_accuracy"]
     mean = frame[(frame["metric"] == "spearman") & (frame["dataset"] == "mean")]
     joined = accuracy.merge(mean, on=["method", "seed"], suffixes=("_accuracy", "_spearman"))
-    for method in _NAMES:
+    for method in NAMES:
         own = joined[joined["method"] == method]
         if len(own):
             ax.plot(
-                own["value_accuracy"], own["value_spearman"], linestyle="none", **_STYLES[method]
+                own["value_accuracy"], own["value_spearman"], linestyle="none", **STYLES[method]
             )
     ax.set_xlabel("masked wild-type accuracy, held-out families")
     ax.set_ylabel("mean zero-shot Spearman correlation")
     ax.set_title("Naming the wild type or ranking")
 
 
-def _draw_heat_maps(fig: "Figure | SubFigure", shown: dict[str, np.ndarray]) -> "Axes":
+def draw_heat_maps(fig: "Figure | SubFigure", shown: dict[str, np.ndarray]) -> "Axes":
+    """Measured effects and two predictions, below helices and strands where `coords` are there."""
     experiment, numbers = shown["experiment"], shown["numbers"]
-    panels = {"measured": _ranks(experiment)}
+    panels = {"measured": ranks(experiment)}
     for method in ("evorank", "wildtype"):
         scores = np.where(np.isnan(experiment), np.nan, shown[method])
-        panels[_NAMES[method]] = _ranks(scores)
+        panels[NAMES[method]] = ranks(scores)
     axes = fig.subplots(1 + len(panels), 1, sharex=True, height_ratios=[0.12] + [1] * len(panels))
-    _draw_strip(axes[0], shown)
+    if "coords" in shown:
+        _draw_strip(axes[0], shown)
+    else:
+        axes[0].axis("off")
     axes[0].set_title(f"{shown['name']}: effects of substitutions, ranks from -1 (worst) to 1")
     for ax, (label, values) in zip(axes[1:], panels.items(), strict=True):
         image = ax.pcolormesh(
@@ -169,7 +174,7 @@ def _torsion(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.n
     return np.degrees(np.arctan2((np.cross(axis, first) * last).sum(1), (first * last).sum(1)))
 
 
-def _ranks(values: np.ndarray) -> np.ndarray:
+def ranks(values: np.ndarray) -> np.ndarray:
     """Ranks of the entries that are there, spread over [-1, 1]."""
     known = ~np.isnan(values)
     ranks = np.full(values.shape, np.nan)

@@ -6,24 +6,26 @@ from retable.common.data.arrays import save_arrays
 from retable.common.data.bundles import read_bundle
 from retable.common.errors import InputError
 from retable.evorank.config import StructuresSettings
-from retable.evorank.files import backbone_arrays
-from retable.evorank.structure import TEST_STRUCTURES, structure_of
+from retable.evorank.files import backbone_arrays, own_path
+from retable.evorank.structure import TEST_STRUCTURES, read_structure, structure_of
 
 _ENDING = "_target.pdbqt"
-# The structure of the HSP82 assay is a docking target; it is no training structure.
-TEST_TARGETS = ("HSP90AA1",)
 
 
 def structures(
     targets: Path,
     assays: Path,
     ubiquitin: Path,
+    own: list[Path],
     training: Path,
     test: Path,
     *,
     settings: StructuresSettings,
 ) -> None:
-    """Write the backbones to train on and those of the assays."""
+    """Write the backbones to train on and those of the assays.
+
+    `own` is the user's structure of GB1, if one is named; it is called `GB1`.
+    """
     files = read_bundle(targets) | read_bundle(assays) | read_bundle(ubiquitin)
     names = sorted(name.removesuffix(_ENDING) for name in files if name.endswith(_ENDING))
     if settings.proteins is not None:
@@ -36,7 +38,9 @@ def structures(
         names = list(settings.proteins)
     try:
         found = {name: structure_of(files, name) for name in (*names, *TEST_STRUCTURES)}
-        tested = {name: structure_of(files, name) for name in (*TEST_STRUCTURES, *TEST_TARGETS)}
+        tested = {name: structure_of(files, name) for name in (*TEST_STRUCTURES, *settings.tested)}
+        if settings.gb1 is not None:
+            tested["GB1"] = read_structure(own_path(settings.gb1, "gb1", "a structure of GB1"))
     except ValueError as error:
         raise InputError(str(error)) from None
     save_arrays(training, backbone_arrays({name: found[name] for name in names}))
