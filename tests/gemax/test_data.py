@@ -218,6 +218,23 @@ def test_sparse_matrices_are_taken():
     assert pad(graphs)[0][0].tolist() == [[0, 1], [1, 0]]
 
 
+def test_large_graphs_are_kept_sparse():
+    ring = sparse.eye(600, k=1, format="lil", dtype=np.uint8)
+    ring[0, 599] = 1
+    ring = sparse.csr_matrix(ring + ring.T)
+    pair = np.array([[0, 1], [1, 0]])
+    graphs = GraphSet([pair, ring], [np.ones((2, 1)), np.ones((600, 1))], np.array([0, 1]))
+    again = GraphSet.of_arrays(graphs.arrays())
+    assert sparse.issparse(again.adjacency[1])
+    assert not sparse.issparse(again.adjacency[0])
+    assert (again.adjacency[1] != ring).nnz == 0
+    assert histograms(again)[1].tolist() == [600, 600, 600]
+    assert again.arrays()["edge_index"].tolist() == graphs.arrays()["edge_index"].tolist()
+    adj, _, mask = pad(again)
+    assert adj.sum((1, 2)).tolist() == [2, 1200]
+    assert mask.sum(1).tolist() == [2, 600]
+
+
 def test_passes_are_cut_to_what_fits(monkeypatch):
     graphs = molecules_to_graphs(["C" * n for n in (2, 3, 9, 4, 4, 1)], [0] * 6)
     batches = GraphBatches(graphs)

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from scipy.stats import spearmanr
+from sklearn.metrics import roc_auc_score
 
 from retable.common.checkpoints import Checkpoints
 from retable.common.data.arrays import save_arrays
@@ -18,6 +20,7 @@ from retable.gemax.evaluate import (
     semi_supervised_accuracy,
 )
 from retable.gemax.model import GeMaxEncoder
+from retable.gemax.steps.entropy import _spearman
 from retable.gemax.steps.evaluate import evaluate
 from retable.gemax.steps.semi import semi
 from retable.gemax.steps.train import train
@@ -183,6 +186,27 @@ def test_edge_auc():
     assert edge_auc(z[:, [0, 2, 1]], adj, mask) == 0
     with pytest.raises(ValueError, match="no graph has both edges and other pairs"):
         edge_auc(z[1:], adj[1:], mask[1:])
+
+
+def test_edge_auc_is_scikit_learns_with_ties():
+    generator = np.random.default_rng(2)
+    for n in (5, 12, 30):
+        z = torch.from_numpy(generator.integers(-2, 3, (1, n, 3))).float()
+        upper = np.triu(generator.random((n, n)) < 0.4, 1)
+        adj = torch.from_numpy(upper | upper.T).float()[None]
+        pairs = np.triu_indices(n, 1)
+        scores = (z @ z.mT).abs()[0].numpy()[pairs]
+        assert len(np.unique(scores)) < len(scores)
+        expected = roc_auc_score(upper[pairs], scores)
+        mask = torch.ones(1, n, dtype=torch.bool)
+        assert edge_auc(z, adj, mask) == pytest.approx(expected, abs=1e-12)
+
+
+def test_rank_correlation_is_scipys_with_ties():
+    generator = np.random.default_rng(5)
+    for _ in range(5):
+        a, b = generator.integers(0, 6, (2, 40))
+        assert _spearman(a, b) == pytest.approx(spearmanr(a, b).statistic, abs=1e-12)
 
 
 def test_effective_rank():

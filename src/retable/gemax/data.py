@@ -20,6 +20,7 @@ logger = logging.getLogger("retable")
 ELEMENTS = ("C", "N", "O", "F", "S", "Cl", "Br", "P", "I", "other")
 _LARGEST_DEGREE = 64
 _CHUNK_ENTRIES = 2**23
+_DENSE_VERTICES = 512
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class GraphSet:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "GraphSet":
-        """The graphs that `arrays` laid out."""
+        """The graphs that `arrays` laid out; those above 512 vertices as sparse matrices."""
         node_graph, y = arrays["node_graph"], arrays["y"]
         sizes = np.bincount(node_graph, minlength=len(y))
         starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -101,8 +102,15 @@ class GraphSet:
         adjacency = []
         for graph, n in enumerate(sizes):
             part = slice(ends[graph], ends[graph + 1])
+            rows, columns = left[part] - starts[graph], right[part] - starts[graph]
+            if n > _DENSE_VERTICES:
+                from scipy.sparse import csr_matrix
+
+                ones = np.ones(len(rows), dtype=np.uint8)
+                adjacency.append(csr_matrix((ones, (rows, columns)), shape=(n, n)))
+                continue
             matrix = np.zeros((n, n), dtype=np.uint8)
-            matrix[left[part] - starts[graph], right[part] - starts[graph]] = 1
+            matrix[rows, columns] = 1
             adjacency.append(matrix)
         features = np.split(arrays["x"], starts[1:-1])
         return cls(adjacency, features, y, str(arrays.get("name", "")))
