@@ -92,6 +92,15 @@ def test_edges_that_are_listed_once_go_both_ways():
         ({"T_A.txt": None}, "here: 0 files end in _A.txt"),
         ({"T_A.txt": b"1, 9\n9, 1\n"}, r"T_A.txt: nodes must be pairs within 1\.\.5"),
         ({"T_A.txt": b"1, x\n"}, "here: T_A.txt: "),
+        ({"T_A.txt": b""}, "here: T_A.txt: is empty"),
+        (
+            {"T_A.txt": b"1, 2\n2, 3\n3, 4\n4, 5\n"},
+            "here: T_A.txt: row 3: nodes 3 and 4 are of different graphs",
+        ),
+        (
+            {"T_node_attributes.txt": b"1\n2\nnan\n4\n5\n"},
+            "here: T_node_attributes.txt: row 3: attributes must be finite",
+        ),
         ({"T_graph_indicator.txt": b"1\n1\n1\n3\n3\n"}, "must rise from 1 to 2"),
         ({"T_node_labels.txt": b"1\n1\n"}, "T_node_labels.txt: 2 rows, not 5"),
     ],
@@ -154,6 +163,9 @@ def test_prepare(tmp_path: Path):
     sample = prepared(tmp_path, files, source="b3db", n=2, seed=1)
     assert sorted(sample.labels.tolist()) == [0, 1]
     assert prepared(tmp_path, tu(), source="tu-t").labels.tolist() == [1, 0]
+    assert prepared(tmp_path, tu(), source="tu-t", smallest=3).labels.tolist() == [1]
+    with pytest.raises(InputError, match="smallest: 4, no graph has so many vertices"):
+        prepared(tmp_path, tu(), source="tu-t", smallest=4)
 
 
 @pytest.mark.parametrize(

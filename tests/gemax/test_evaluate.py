@@ -274,11 +274,12 @@ def test_measures(tmp_path):
 
 SECTIONS = {
     "seeds": [0],
-    "methods": {"mutag": ["gemax", "infograph", "wl"]},
+    "methods": {"mutag": ["untrained", "gemax", "infograph", "wl"]},
     "prepare": {"mutag": {"source": "tu-mutag"}},
     "train": {"mutag": {}},
-    "kernels": {"mutag": {}},
+    "kernels": {"mutag": {"methods": ["wl"]}},
     "accuracy": {"mutag": {}},
+    "entropy": {"mutag": {}},
 }
 
 
@@ -288,7 +289,19 @@ SECTIONS = {
         ({"methods": {"mutag": ["gemaxx"]}}, "methods: mutag: 'gemaxx': must be of"),
         ({"train": {}}, "train: has no settings for the data set 'mutag'"),
         ({"edges": {"dd": {}}}, "edges: 'dd' is no data set of `methods`"),
-        ({"semi": {"mutag": {}}}, r"semi: mutag: \['untrained'\] are not in"),
+        ({"semi": {"mutag": {"methods": ["graphcl"]}}}, r"semi: mutag: \['graphcl'\] are not in"),
+        ({"semi": {"mutag": {"methods": ["wl"]}}}, r"semi: mutag: \['wl'\] .* have no encoder"),
+        ({"kernels": {"mutag": {}}}, r"kernels: mutag: methods are \[\], `methods` has \['wl'\]"),
+        (
+            {"kernels": {"mutag": {"methods": ["wl", "graphlet"]}}},
+            r"kernels: mutag: methods are \['graphlet', 'wl'\], `methods` has \['wl'\]",
+        ),
+        (
+            {"methods": {"mutag": ["gemax", "infograph", "wl"]}},
+            r"entropy: mutag: needs \['untrained'\]",
+        ),
+        ({"entropy": {}}, "entropy"),
+        ({"accuracy": {"mutag": {"c": [-1, 1]}}}, r"accuracy.mutag.c.0"),
         ({"speed": {"base": "graphcl"}}, "speed: 'graphcl' is no trained method of 'mutag'"),
         ({"speed": {"dataset": "dd"}}, "speed: 'infograph' is no trained method of 'dd'"),
         ({"edges": {"mutag": {"methods": ["wl"]}}}, "edges.mutag.methods.0"),

@@ -142,6 +142,8 @@ def parse_tu(files: Mapping[str, bytes], place: str = "TU data set") -> GraphSet
             if needed:
                 raise ValueError(f"{place}: the file {file} is missing")
             return None
+        if not files[file].strip():
+            raise ValueError(f"{place}: {file}: is empty")
         try:
             return np.loadtxt(BytesIO(files[file]), delimiter=",", dtype=dtype, ndmin=2)
         except ValueError as error:
@@ -157,6 +159,14 @@ def parse_tu(files: Mapping[str, bytes], place: str = "TU data set") -> GraphSet
             f"{place}: {name}_graph_indicator.txt: must rise from 1 to {len(labels)}, the "
             "number of graph labels"
         )
+    across = graph[pairs[:, 0]] != graph[pairs[:, 1]]
+    if across.any():
+        row = int(across.argmax())
+        left, right = pairs[row] + 1
+        raise ValueError(
+            f"{place}: {name}_A.txt: row {row + 1}: nodes {left} and {right} are of different "
+            "graphs"
+        )
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     columns = []
     node_labels = read("node_labels", np.int64, needed=False)
@@ -169,6 +179,12 @@ def parse_tu(files: Mapping[str, bytes], place: str = "TU data set") -> GraphSet
             values = np.unique(column)
             columns.append((column[:, None] == values).astype(np.float32))
     if attributes is not None:
+        finite = np.isfinite(attributes).all(1)
+        if not finite.all():
+            raise ValueError(
+                f"{place}: {name}_node_attributes.txt: row {int(finite.argmin()) + 1}: "
+                "attributes must be finite"
+            )
         spread = attributes.std(0)
         columns.append((attributes - attributes.mean(0)) / np.where(spread > 0, spread, 1))
     if not columns:
