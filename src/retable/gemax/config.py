@@ -164,7 +164,7 @@ class Config(PaperConfig):
             missing = set(semi.methods) - set(self.trained(dataset))
             if missing:
                 raise ValueError(
-                    f"semi: {dataset}: {sorted(missing)} are not in its `methods` or have no encoder"
+                    f"semi: {dataset}: {sorted(missing)} are not in `methods` or have no encoder"
                 )
         return self
 
