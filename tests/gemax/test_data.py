@@ -92,6 +92,15 @@ def test_edges_that_are_listed_once_go_both_ways():
         ({"T_A.txt": None}, "here: 0 files end in _A.txt"),
         ({"T_A.txt": b"1, 9\n9, 1\n"}, r"T_A.txt: nodes must be pairs within 1\.\.5"),
         ({"T_A.txt": b"1, x\n"}, "here: T_A.txt: "),
+        ({"T_A.txt": b""}, "here: T_A.txt: is empty"),
+        (
+            {"T_A.txt": b"1, 2\n2, 3\n3, 4\n4, 5\n"},
+            "here: T_A.txt: row 3: nodes 3 and 4 are of different graphs",
+        ),
+        (
+            {"T_node_attributes.txt": b"1\n2\nnan\n4\n5\n"},
+            "here: T_node_attributes.txt: row 3: attributes must be finite",
+        ),
         ({"T_graph_indicator.txt": b"1\n1\n1\n3\n3\n"}, "must rise from 1 to 2"),
         ({"T_node_labels.txt": b"1\n1\n"}, "T_node_labels.txt: 2 rows, not 5"),
     ],
@@ -154,6 +163,9 @@ def test_prepare(tmp_path: Path):
     sample = prepared(tmp_path, files, source="b3db", n=2, seed=1)
     assert sorted(sample.labels.tolist()) == [0, 1]
     assert prepared(tmp_path, tu(), source="tu-t").labels.tolist() == [1, 0]
+    assert prepared(tmp_path, tu(), source="tu-t", smallest=3).labels.tolist() == [1]
+    with pytest.raises(InputError, match="smallest: 4, no graph has so many vertices"):
+        prepared(tmp_path, tu(), source="tu-t", smallest=4)
 
 
 @pytest.mark.parametrize(
@@ -216,6 +228,23 @@ def test_sparse_matrices_are_taken():
     adjacency = sparse.csr_matrix(np.array([[0, 1], [1, 0]]))
     graphs = GraphSet([adjacency], [np.ones((2, 1))], np.array([0]))
     assert pad(graphs)[0][0].tolist() == [[0, 1], [1, 0]]
+
+
+def test_large_graphs_are_kept_sparse():
+    ring = sparse.eye(600, k=1, format="lil", dtype=np.uint8)
+    ring[0, 599] = 1
+    ring = sparse.csr_matrix(ring + ring.T)
+    pair = np.array([[0, 1], [1, 0]])
+    graphs = GraphSet([pair, ring], [np.ones((2, 1)), np.ones((600, 1))], np.array([0, 1]))
+    again = GraphSet.of_arrays(graphs.arrays())
+    assert sparse.issparse(again.adjacency[1])
+    assert not sparse.issparse(again.adjacency[0])
+    assert (again.adjacency[1] != ring).nnz == 0
+    assert histograms(again)[1].tolist() == [600, 600, 600]
+    assert again.arrays()["edge_index"].tolist() == graphs.arrays()["edge_index"].tolist()
+    adj, _, mask = pad(again)
+    assert adj.sum((1, 2)).tolist() == [2, 1200]
+    assert mask.sum(1).tolist() == [2, 600]
 
 
 def test_passes_are_cut_to_what_fits(monkeypatch):

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from scipy.stats import spearmanr
+from sklearn.metrics import roc_auc_score
 
 from retable.common.checkpoints import Checkpoints
 from retable.common.data.arrays import save_arrays
@@ -18,6 +20,7 @@ from retable.gemax.evaluate import (
     semi_supervised_accuracy,
 )
 from retable.gemax.model import GeMaxEncoder
+from retable.gemax.steps.entropy import _spearman
 from retable.gemax.steps.evaluate import evaluate
 from retable.gemax.steps.semi import semi
 from retable.gemax.steps.train import train
@@ -185,6 +188,27 @@ def test_edge_auc():
         edge_auc(z[1:], adj[1:], mask[1:])
 
 
+def test_edge_auc_is_scikit_learns_with_ties():
+    generator = np.random.default_rng(2)
+    for n in (5, 12, 30):
+        z = torch.from_numpy(generator.integers(-2, 3, (1, n, 3))).float()
+        upper = np.triu(generator.random((n, n)) < 0.4, 1)
+        adj = torch.from_numpy(upper | upper.T).float()[None]
+        pairs = np.triu_indices(n, 1)
+        scores = (z @ z.mT).abs()[0].numpy()[pairs]
+        assert len(np.unique(scores)) < len(scores)
+        expected = roc_auc_score(upper[pairs], scores)
+        mask = torch.ones(1, n, dtype=torch.bool)
+        assert edge_auc(z, adj, mask) == pytest.approx(expected, abs=1e-12)
+
+
+def test_rank_correlation_is_scipys_with_ties():
+    generator = np.random.default_rng(5)
+    for _ in range(5):
+        a, b = generator.integers(0, 6, (2, 40))
+        assert _spearman(a, b) == pytest.approx(spearmanr(a, b).statistic, abs=1e-12)
+
+
 def test_effective_rank():
     x = np.linalg.qr(GENERATOR.normal(size=(50, 4)) - 0)[0]
     x = x - x.mean(0)
@@ -250,11 +274,12 @@ def test_measures(tmp_path):
 
 SECTIONS = {
     "seeds": [0],
-    "methods": {"mutag": ["gemax", "infograph", "wl"]},
+    "methods": {"mutag": ["untrained", "gemax", "infograph", "wl"]},
     "prepare": {"mutag": {"source": "tu-mutag"}},
     "train": {"mutag": {}},
-    "kernels": {"mutag": {}},
+    "kernels": {"mutag": {"methods": ["wl"]}},
     "accuracy": {"mutag": {}},
+    "entropy": {"mutag": {}},
 }
 
 
@@ -264,7 +289,19 @@ SECTIONS = {
         ({"methods": {"mutag": ["gemaxx"]}}, "methods: mutag: 'gemaxx': must be of"),
         ({"train": {}}, "train: has no settings for the data set 'mutag'"),
         ({"edges": {"dd": {}}}, "edges: 'dd' is no data set of `methods`"),
-        ({"semi": {"mutag": {}}}, r"semi: mutag: \['untrained'\] are not in"),
+        ({"semi": {"mutag": {"methods": ["graphcl"]}}}, r"semi: mutag: \['graphcl'\] are not in"),
+        ({"semi": {"mutag": {"methods": ["wl"]}}}, r"semi: mutag: \['wl'\] .* have no encoder"),
+        ({"kernels": {"mutag": {}}}, r"kernels: mutag: methods are \[\], `methods` has \['wl'\]"),
+        (
+            {"kernels": {"mutag": {"methods": ["wl", "graphlet"]}}},
+            r"kernels: mutag: methods are \['graphlet', 'wl'\], `methods` has \['wl'\]",
+        ),
+        (
+            {"methods": {"mutag": ["gemax", "infograph", "wl"]}},
+            r"entropy: mutag: needs \['untrained'\]",
+        ),
+        ({"entropy": {}}, "entropy"),
+        ({"accuracy": {"mutag": {"c": [-1, 1]}}}, r"accuracy.mutag.c.0"),
         ({"speed": {"base": "graphcl"}}, "speed: 'graphcl' is no trained method of 'mutag'"),
         ({"speed": {"dataset": "dd"}}, "speed: 'infograph' is no trained method of 'dd'"),
         ({"edges": {"mutag": {"methods": ["wl"]}}}, "edges.mutag.methods.0"),

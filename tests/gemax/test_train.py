@@ -228,6 +228,45 @@ def test_views(graphs):
     assert torch.isfinite(graphcl(GeMaxEncoder(10, CONFIG), pad(graphs)))
 
 
+@pytest.mark.parametrize("density", [0.05, 0.6, 0.95, 1.0])
+def test_edges_of_large_graphs_are_exchanged_alike(density):
+    generator = torch.Generator().manual_seed(3)
+    torch.manual_seed(4)
+    n = 520  # above the size to which all pairs are sorted
+    mask = torch.ones(2, n, dtype=torch.bool)
+    mask[1, :170] = False
+    upper = (torch.rand(2, n, n, generator=generator) < density).float().triu(1)
+    adj = (upper + upper.mT) * (mask[:, :, None] & mask[:, None, :])
+    before = adj.clone()
+    changed = perturb_edges(adj, mask)
+    assert torch.equal(adj, before)
+    assert torch.equal(changed, changed.mT)
+    assert set(changed.unique().tolist()) <= {0.0, 1.0}
+    assert changed.diagonal(dim1=1, dim2=2).sum() == 0
+    assert (changed * ~(mask[:, :, None] & mask[:, None, :])).sum() == 0
+    edges, sizes = adj.sum((1, 2)) / 2, mask.sum(1)
+    others = sizes * (sizes - 1) / 2 - edges
+    expected = torch.minimum((0.2 * edges).round(), others).tolist()
+    assert (((adj == 1) & (changed == 0)).sum((1, 2)) / 2).tolist() == expected
+    assert (((adj == 0) & (changed == 1)).sum((1, 2)) / 2).tolist() == expected
+
+
+def test_new_edges_of_large_graphs_are_uniform():
+    torch.manual_seed(0)
+    n = 514
+    mask = torch.ones(1, n, dtype=torch.bool)
+    adj = torch.zeros(1, n, n)
+    start = torch.arange(n - 1)
+    adj[0, start, start + 1] = adj[0, start + 1, start] = 1
+    counts = sum((perturb_edges(adj, mask) - adj).clamp(min=0) for _ in range(400))[0]
+    drawn = int(counts.sum()) // 2
+    assert drawn == 400 * round(0.2 * (n - 1))
+    # Each vertex is in a share 2 / n of the pairs, about 160 times, the spread about 12.6.
+    assert (counts.sum(0) - 2 * drawn / n).abs().max() < 5 * (2 * drawn / n) ** 0.5
+    # The first half of the vertices has a quarter of the pairs within it.
+    assert counts[: n // 2, : n // 2].sum() / counts.sum() == pytest.approx(0.25, abs=0.01)
+
+
 def test_a_last_batch_of_one_graph_is_joined(graphs):
     config = CONFIG.model_copy(update={"batch": 7})
     assert np.isfinite(fit(graphs, "infograph", config, 0).history[-1]["loss"])

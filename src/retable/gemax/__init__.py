@@ -17,6 +17,7 @@ import lazy_loader as lazy
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     submod_attrs={
+        "classify": ["cross_validated_accuracy", "effective_rank", "kernel_accuracy"],
         "config": ["TrainConfig"],
         "data": ["GraphSet", "molecules_to_graphs", "pad", "read_tu"],
         "entropy": [
@@ -29,13 +30,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
             "orthonormal_lower_bound",
             "shannon_entropy",
         ],
-        "evaluate": [
-            "cross_validated_accuracy",
-            "edge_auc",
-            "effective_rank",
-            "kernel_accuracy",
-            "semi_supervised_accuracy",
-        ],
+        "evaluate": ["edge_auc", "semi_supervised_accuracy"],
         "losses": [
             "orthogonality_loss",
             "packing_entropy",

@@ -55,7 +55,9 @@ class KernelSettings(Settings):
 
     methods: tuple[Literal["wl", "graphlet"], ...] = Field((), description="which kernels")
     iterations: int = Field(5, ge=1, description="of Weisfeiler and Lehman's refinement")
-    graphlet_sizes: tuple[int, ...] = Field((3, 4), description="vertices of a graphlet")
+    graphlet_sizes: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        (3, 4), min_length=1, description="vertices of a graphlet"
+    )
     graphlet_samples: int = Field(100, ge=1, description="sampled graphlets of a size and graph")
 
 
@@ -64,7 +66,7 @@ class AccuracySettings(Settings):
 
     readout: Readout = Field("sum", description="of the layers over the vertices")
     folds: int = Field(10, ge=2, description="outer folds")
-    c: tuple[float, ...] = Field(
+    c: tuple[Annotated[float, Field(gt=0)], ...] = Field(
         (0.01, 0.1, 1, 10, 100), min_length=1, description="candidates of the SVC's C"
     )
     inner_folds: int = Field(3, ge=2, description="folds within the training folds, to choose C")
@@ -124,7 +126,9 @@ class Config(PaperConfig):
     accuracy: dict[str, AccuracySettings]
     semi: dict[str, SemiSettings] = Field(default_factory=dict)
     edges: dict[str, EdgesSettings] = Field(default_factory=dict)
-    entropy: dict[str, EntropySettings] = Field(default_factory=dict)
+    entropy: dict[str, EntropySettings] = Field(
+        min_length=1, description="by data set; the figure shows the first"
+    )
     speed: SpeedSettings = SpeedSettings()
 
     @model_validator(mode="after")
@@ -140,15 +144,28 @@ class Config(PaperConfig):
             for dataset in getattr(self, section):
                 if dataset not in self.methods:
                     raise ValueError(f"{section}: '{dataset}' is no data set of `methods`")
+        for dataset, methods in self.methods.items():
+            asked = sorted(set(methods) & set(KERNELS))
+            made = sorted(self.kernels[dataset].methods)
+            if asked != made:
+                raise ValueError(f"kernels: {dataset}: methods are {made}, `methods` has {asked}")
+        for dataset in self.entropy:
+            missing = {"untrained", "gemax"} - set(self.methods[dataset])
+            if missing:
+                raise ValueError(
+                    f"entropy: {dataset}: needs {sorted(missing)} among the data set's `methods`"
+                )
         timed = self.trained(self.speed.dataset) if self.speed.dataset in self.methods else []
         if self.speed.base not in timed:
             raise ValueError(
                 f"speed: '{self.speed.base}' is no trained method of '{self.speed.dataset}'"
             )
         for dataset, semi in self.semi.items():
-            missing = set(semi.methods) - set(self.methods[dataset])
+            missing = set(semi.methods) - set(self.trained(dataset))
             if missing:
-                raise ValueError(f"semi: {dataset}: {sorted(missing)} are not in its `methods`")
+                raise ValueError(
+                    f"semi: {dataset}: {sorted(missing)} are not in `methods` or have no encoder"
+                )
         return self
 
     def trained(self, dataset: str) -> list[str]:

@@ -20,6 +20,7 @@ logger = logging.getLogger("retable")
 ELEMENTS = ("C", "N", "O", "F", "S", "Cl", "Br", "P", "I", "other")
 _LARGEST_DEGREE = 64
 _CHUNK_ENTRIES = 2**23
+_DENSE_VERTICES = 512
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class GraphSet:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "GraphSet":
-        """The graphs that `arrays` laid out."""
+        """The graphs that `arrays` laid out; those above 512 vertices as sparse matrices."""
         node_graph, y = arrays["node_graph"], arrays["y"]
         sizes = np.bincount(node_graph, minlength=len(y))
         starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -101,8 +102,15 @@ class GraphSet:
         adjacency = []
         for graph, n in enumerate(sizes):
             part = slice(ends[graph], ends[graph + 1])
+            rows, columns = left[part] - starts[graph], right[part] - starts[graph]
+            if n > _DENSE_VERTICES:
+                from scipy.sparse import csr_matrix
+
+                ones = np.ones(len(rows), dtype=np.uint8)
+                adjacency.append(csr_matrix((ones, (rows, columns)), shape=(n, n)))
+                continue
             matrix = np.zeros((n, n), dtype=np.uint8)
-            matrix[left[part] - starts[graph], right[part] - starts[graph]] = 1
+            matrix[rows, columns] = 1
             adjacency.append(matrix)
         features = np.split(arrays["x"], starts[1:-1])
         return cls(adjacency, features, y, str(arrays.get("name", "")))
@@ -134,6 +142,8 @@ def parse_tu(files: Mapping[str, bytes], place: str = "TU data set") -> GraphSet
             if needed:
                 raise ValueError(f"{place}: the file {file} is missing")
             return None
+        if not files[file].strip():
+            raise ValueError(f"{place}: {file}: is empty")
         try:
             return np.loadtxt(BytesIO(files[file]), delimiter=",", dtype=dtype, ndmin=2)
         except ValueError as error:
@@ -149,6 +159,14 @@ def parse_tu(files: Mapping[str, bytes], place: str = "TU data set") -> GraphSet
             f"{place}: {name}_graph_indicator.txt: must rise from 1 to {len(labels)}, the "
             "number of graph labels"
         )
+    across = graph[pairs[:, 0]] != graph[pairs[:, 1]]
+    if across.any():
+        row = int(across.argmax())
+        left, right = pairs[row] + 1
+        raise ValueError(
+            f"{place}: {name}_A.txt: row {row + 1}: nodes {left} and {right} are of different "
+            "graphs"
+        )
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     columns = []
     node_labels = read("node_labels", np.int64, needed=False)
@@ -161,6 +179,12 @@ def parse_tu(files: Mapping[str, bytes], place: str = "TU data set") -> GraphSet
             values = np.unique(column)
             columns.append((column[:, None] == values).astype(np.float32))
     if attributes is not None:
+        finite = np.isfinite(attributes).all(1)
+        if not finite.all():
+            raise ValueError(
+                f"{place}: {name}_node_attributes.txt: row {int(finite.argmin()) + 1}: "
+                "attributes must be finite"
+            )
         spread = attributes.std(0)
         columns.append((attributes - attributes.mean(0)) / np.where(spread > 0, spread, 1))
     if not columns:

@@ -22,6 +22,7 @@ _BETAS, _EPSILON = (0.9, 0.999), 1e-8  # Adam's
 _JSD_SCALE = 4.0
 _CONTRAST_TEMPERATURE = 0.2
 _VIEW_SHARE = 0.2
+_DENSE_VERTICES = 512
 Batch = tuple[Tensor, Tensor, Tensor]
 
 
@@ -174,7 +175,13 @@ def drop_vertices(mask: Tensor) -> Tensor:
 
 
 def perturb_edges(adj: Tensor, mask: Tensor) -> Tensor:
-    """Take away a random 20 % of each graph's edges and add as many between other pairs."""
+    """Take away a random 20 % of each graph's edges and add as many between other pairs.
+
+    Where a graph has more than 512 vertices, pairs are drawn rather than all of them sorted: the
+    distribution is the same, other random numbers are used.
+    """
+    if adj.shape[1] > _DENSE_VERTICES:
+        return _perturb_edges_of_large(adj, mask)
     n = adj.shape[1]
     upper = torch.ones(n, n, dtype=torch.bool, device=adj.device).triu(1)
     pairs = mask[:, :, None] & mask[:, None, :] & upper
@@ -188,6 +195,50 @@ def perturb_edges(adj: Tensor, mask: Tensor) -> Tensor:
 
     changed = (edges & ~chosen(edges)) | chosen(others)
     return (changed | changed.mT).to(adj.dtype)
+
+
+def _perturb_edges_of_large(adj: Tensor, mask: Tensor) -> Tensor:
+    """As `perturb_edges`, one graph after the other, in the memory of the result."""
+    result = adj.clone()
+    for matrix, real in zip(result, mask, strict=True):
+        vertices = real.nonzero()[:, 0]
+        left, right = matrix.nonzero(as_tuple=True)
+        left, right = left[left < right], right[left < right]
+        pairs = len(vertices) * (len(vertices) - 1) // 2
+        count = min(round(_VIEW_SHARE * len(left)), pairs - len(left))
+        # Drawing is slow where most pairs are taken.
+        sparse = 2 * (len(left) + count) <= pairs
+        added = (_drawn_pairs if sparse else _listed_pairs)(matrix, vertices, count)
+        taken = torch.randperm(len(left), device=adj.device)[:count]
+        for (i, j), value in (((left[taken], right[taken]), 0.0), (added, 1.0)):
+            matrix[i, j] = value
+            matrix[j, i] = value
+    return result
+
+
+def _listed_pairs(matrix: Tensor, vertices: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """A random choice of the pairs of vertices that are no edges."""
+    free = (matrix[vertices][:, vertices] == 0).triu(1)
+    i, j = free.nonzero(as_tuple=True)
+    chosen = torch.randperm(len(i), device=matrix.device)[:count]
+    return vertices[i[chosen]], vertices[j[chosen]]
+
+
+def _drawn_pairs(matrix: Tensor, vertices: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """As `_listed_pairs`: pairs are drawn, edges and what was drawn before are rejected."""
+    n, device = len(matrix), matrix.device
+    found = torch.empty(0, dtype=torch.int64, device=device)
+    while len(found) < count:
+        i, j = vertices[torch.randint(len(vertices), (2, 2 * count + 16), device=device)]
+        free = (i < j) & (matrix[i, j] == 0)
+        drawn = torch.cat([found, (i * n + j)[free]])
+        # The first of equal pairs counts: sorted stably, it stands before the others.
+        values, order = drawn.sort(stable=True)
+        new = torch.ones_like(values, dtype=torch.bool)
+        new[1:] = values[1:] != values[:-1]
+        found = drawn[order[new].sort().values]
+    found = found[:count]
+    return found // n, found % n
 
 
 def nt_xent(first: Tensor, second: Tensor, temperature: float = _CONTRAST_TEMPERATURE) -> Tensor:

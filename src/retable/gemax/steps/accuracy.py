@@ -7,8 +7,8 @@ from retable.common.data.arrays import load_arrays
 from retable.common.errors import InputError
 from retable.common.metrics import write_metrics
 from retable.common.seeds import Seeds
+from retable.gemax.classify import cross_validated_accuracy, effective_rank, kernel_accuracy
 from retable.gemax.config import AccuracySettings
-from retable.gemax.evaluate import cross_validated_accuracy, effective_rank, kernel_accuracy
 
 logger = logging.getLogger("retable")
 

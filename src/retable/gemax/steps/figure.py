@@ -21,6 +21,9 @@ _NAMES = {
     "gemax_gcn": "GeMax, GCN",
     "infograph": "InfoGraph",
     "graphcl": "GraphCL",
+    "graphcl_gemax": "GraphCL, GeMax loss",
+    "autogcl": "AutoGCL",
+    "autogcl_gemax": "AutoGCL, GeMax loss",
     "wl": "WL kernel",
     "graphlet": "graphlet kernel",
     "histogram": "counts",
@@ -62,8 +65,12 @@ def _draw_accuracies(ax: "Axes", frame: pd.DataFrame) -> None:
     shown = frame[(frame["experiment"] == "unsupervised") & (frame["metric"] == "accuracy")]
     datasets = list(dict.fromkeys(shown["dataset"]))
     methods = [name for name in _NAMES if name in set(shown["method"])]
+    step = min(0.11, 0.88 / len(methods))
     for number, method in enumerate(methods):
-        place = (number - (len(methods) - 1) / 2) * 0.11
+        place = (number - (len(methods) - 1) / 2) * step
+        color = COLORS[number % len(COLORS)]
+        # Where colours begin anew, they go with other markers.
+        marker = MARKERS[(number + number // len(COLORS)) % len(MARKERS)]
         for row, dataset in enumerate(datasets):
             scores = shown[(shown["dataset"] == dataset) & (shown["method"] == method)]["value"]
             if not len(scores):
@@ -74,8 +81,8 @@ def _draw_accuracies(ax: "Axes", frame: pd.DataFrame) -> None:
                 found.value,
                 row + place,
                 xerr=errors,
-                fmt=MARKERS[number],
-                color=COLORS[number],
+                fmt=marker,
+                color=color,
                 elinewidth=1,
                 label=_NAMES[method] if row == 0 else None,
             )

@@ -27,7 +27,7 @@ def prepare(source: Path, graphs: Path, *, settings: PrepareSettings) -> None:
     """Write edge_index, node_graph, x, y and name of the graphs that the settings choose."""
     files = read_bundle(source)
     try:
-        found = _read(settings, files)
+        found = _large(_read(settings, files), settings.smallest)
         if settings.n is not None:
             found = _sample(found, settings.n, settings.seed)
     except ValueError as error:
@@ -70,6 +70,14 @@ def _read(settings: PrepareSettings, files: dict[str, bytes]) -> GraphSet:
         labels = [row[_BARRIER] == "BBB+" for row in rows]
         return molecules_to_graphs([row["SMILES"] for row in rows], labels, "b3db")
     return parse_tu(files, settings.source)
+
+
+def _large(graphs: GraphSet, smallest: int) -> GraphSet:
+    """The graphs with so many vertices."""
+    index = [i for i, x in enumerate(graphs.features) if len(x) >= smallest]
+    if not index:
+        raise ValueError(f"smallest: {smallest}, no graph has so many vertices")
+    return graphs if len(index) == len(graphs) else graphs.subset(index)
 
 
 def _sample(graphs: GraphSet, n: int, seed: int) -> GraphSet:
