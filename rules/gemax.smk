@@ -1,4 +1,5 @@
 # Graph entropy maximisation: train without labels, then classify, fine-tune, and compare entropies.
+EXTRA_TABLES["gemax"] = ["speed"]
 
 
 rule gemax_prepare:
@@ -151,6 +152,25 @@ rule gemax_entropy:
         STEP
 
 
+rule gemax_speed:
+    input:
+        graphs=gemax_timed,
+    output:
+        rows="results/{scale}/gemax/speed.csv",
+    log:
+        "results/{scale}/gemax/logs/speed.log",
+    conda:
+        "../envs/molecules.yaml"
+    threads: all_cores
+    resources:
+        **compute("gemax", "speed"),
+    params:
+        **step("gemax", "speed", threads=1),
+        arguments=gemax_timed_methods,
+    script:
+        STEP
+
+
 rule gemax_evaluate:
     input:
         parts=gemax_rows,
@@ -181,6 +201,22 @@ rule gemax_table:
     threads: 1
     params:
         **step("gemax", "table"),
+    script:
+        STEP
+
+
+rule gemax_table_speed:
+    input:
+        rows="results/{scale}/gemax/speed.csv",
+    output:
+        table="results/{scale}/table_gemax_speed.csv",
+    log:
+        "results/{scale}/gemax/logs/table_speed.log",
+    conda:
+        "../envs/tables.yaml"
+    threads: 1
+    params:
+        **step("gemax", "table:speed"),
     script:
         STEP
 

@@ -52,3 +52,19 @@ def gemax_figure_input(name):
         return f"results/{wildcards.scale}/gemax/{dataset}/{found}"
 
     return file
+
+
+def gemax_timed(wildcards):
+    """The graphs on which the objectives are timed."""
+    dataset = project.paper("gemax", wildcards.scale).speed.dataset
+    return f"results/{wildcards.scale}/gemax/{dataset}/graphs.npz"
+
+
+def gemax_timed_methods(wildcards):
+    """The methods that are timed, and how they are trained."""
+    config = project.paper("gemax", wildcards.scale)
+    dataset = config.speed.dataset
+    return {
+        "methods": [name for name in config.trained(dataset) if name != "untrained"],
+        "train": config.train[dataset].model_dump(mode="json"),
+    }

@@ -440,6 +440,17 @@ def train(data: Path, out: Path):
     assert job.out.read_text() == first
 
 
+def test_a_job_that_trains_does_not_load_the_compiler(job: Runner) -> None:
+    code = """
+def train(data: Path, out: Path):
+    import torch
+    torch.optim.SGD([torch.zeros(1)]).zero_grad()
+    out.write_text(str("torch._dynamo.eval_frame" in sys.modules))
+"""
+    assert job(f"import sys\n{code}") == (0, "")
+    assert job.out.read_text() == "False"
+
+
 def test_identity_depends_on_everything_that_counts(tmp_path: Path) -> None:
     data = tmp_path / "a"
     data.write_text("a")

@@ -250,7 +250,7 @@ def test_measures(tmp_path):
 
 SECTIONS = {
     "seeds": [0],
-    "methods": {"mutag": ["gemax", "wl"]},
+    "methods": {"mutag": ["gemax", "infograph", "wl"]},
     "prepare": {"mutag": {"source": "tu-mutag"}},
     "train": {"mutag": {}},
     "kernels": {"mutag": {}},
@@ -264,7 +264,10 @@ SECTIONS = {
         ({"methods": {"mutag": ["gemaxx"]}}, "methods: mutag: 'gemaxx': must be of"),
         ({"train": {}}, "train: has no settings for the data set 'mutag'"),
         ({"edges": {"dd": {}}}, "edges: 'dd' is no data set of `methods`"),
-        ({"semi": {"mutag": {}}}, r"semi: mutag: \['infograph', 'untrained'\] are not in"),
+        ({"semi": {"mutag": {}}}, r"semi: mutag: \['untrained'\] are not in"),
+        ({"speed": {"base": "graphcl"}}, "speed: 'graphcl' is no trained method of 'mutag'"),
+        ({"speed": {"dataset": "dd"}}, "speed: 'infograph' is no trained method of 'dd'"),
+        ({"edges": {"mutag": {"methods": ["wl"]}}}, "edges.mutag.methods.0"),
         ({"train": {"mutag": {"dim": 0}}}, "dim"),
         ({"train": {"mutag": {"dropout": 1.0}}}, "dropout"),
     ],

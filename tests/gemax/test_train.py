@@ -160,7 +160,7 @@ def test_gemax_alternates_as_defined(graphs):
     optimizer = torch.optim.Adam(twin.parameters(), lr=1e-2)
     for _ in range(4):
         optimizer.zero_grad()
-        objective(twin, (adj, x, mask), torch.arange(8)).backward()
+        objective(twin, ((adj, x, mask),), torch.arange(8)).backward()
         optimizer.step()
         objective.weight_step()
     for a, expected in zip(objective.weights.rows(), weights, strict=True):

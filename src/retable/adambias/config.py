@@ -74,6 +74,7 @@ class ToyCase(Settings):
     eps_placement: Literal["inside", "outside"] = "inside"
     time: float = Field(gt=0, description="time horizon T")
     steps: tuple[Steps, ...] = Field(min_length=3, description="steps on T, rising; h = T / steps")
+    substeps: int = Field(1, ge=1, description="Runge-Kutta steps of the flow on a step of Adam")
     counts: bool = Field(True, description="whether the claims look at it; the figure always does")
 
     @model_validator(mode="after")
@@ -97,6 +98,7 @@ class NetworkCase(Settings):
     beta: Decay
     rho: Decay
     eps: Eps
+    substeps: int = Field(1, ge=1, description="Runge-Kutta steps of the flow on a step of Adam")
     counts: bool = Field(True, description="whether the claims look at it; the figure always does")
 
     @property

@@ -33,6 +33,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from retable.common import environment
 from retable.common.checkpoints import Checkpoints
+from retable.common.compiler import defer_compiler
 from retable.common.errors import InputError
 from retable.common.files import move_into_place, partial_path, remove_partial, sha256_of_file
 from retable.common.processes import announced, count_processes, launch, rank
@@ -318,7 +319,9 @@ def _prepare_torch(job: Job) -> None:
     torch = sys.modules["torch"]
     torch.set_num_threads(job.threads)
     torch.manual_seed(_seed_of(job))
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    # As `use_deterministic_algorithms(True, warn_only=True)`, which loads the compiler besides.
+    torch.set_deterministic_debug_mode("warn")
+    defer_compiler()
 
 
 class _AtImportOfTorch(importlib.abc.MetaPathFinder):

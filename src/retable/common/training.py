@@ -96,7 +96,11 @@ def train(
         SystemExit: 143 after SIGTERM, with the state in a checkpoint.
     """
     accelerator = Accelerator(mixed_precision=mixed_precision)
-    prepared, optimizer = accelerator.prepare(model, optimizer)
+    prepared = accelerator.prepare(model)
+    if accelerator.scaler is not None:
+        # It scales the loss of half precision. Elsewhere the optimiser steps by itself:
+        # accelerate's wrapper looks for another optimiser's package at every step.
+        optimizer = accelerator.prepare(optimizer)
     loop = _Loop(accelerator, model, optimizer, schedule, name)
     if checkpoints is not None:
         loop.load(checkpoints)

@@ -8,7 +8,10 @@ from retable.common.settings import PaperConfig, Settings, StepSettings
 
 Readout = Literal["sum", "mean"]
 # Objectives that train the encoder; a name may go on with the switch of an ablation.
-OBJECTIVES = ("untrained", "gemax", "infograph", "graphcl")
+OBJECTIVES = (
+    *("untrained", "gemax", "infograph", "graphcl", "graphcl_gemax"),
+    *("autogcl", "autogcl_gemax"),
+)
 ABLATIONS = ("gemax_mu0", "gemax_gamma0", "gemax_gcn")
 KERNELS = ("wl", "graphlet")
 METHODS = (*OBJECTIVES, *ABLATIONS, *KERNELS, "histogram")
@@ -86,7 +89,10 @@ class EdgesSettings(StepSettings):
     """Telling edges from other pairs within graphs that were not trained on."""
 
     share: float = Field(0.8, gt=0, lt=1, description="of the graphs that is trained on")
-    methods: tuple[str, ...] = Field(("untrained", "gemax", "infograph"), description="objectives")
+    methods: tuple[Literal[(*OBJECTIVES, "lgae")], ...] = Field(
+        ("untrained", "gemax", "infograph"),
+        description="objectives; lgae: linear graph autoencoder",
+    )
     train: TrainConfig = TrainConfig()
 
 
@@ -100,6 +106,14 @@ class EntropySettings(Settings):
     max_sets: int = Field(200_000, ge=1, description="maximal stable sets of a graph")
 
 
+class SpeedSettings(StepSettings):
+    """Training time of the objectives, one against another."""
+
+    dataset: str = Field("mutag", description="its graphs and its settings of training")
+    rounds: int = Field(5, ge=1, description="epochs of each, in alternation")
+    base: str = Field("infograph", description="what the ratios are to")
+
+
 class Config(PaperConfig):
     """All experiments at one scale."""
 
@@ -111,6 +125,7 @@ class Config(PaperConfig):
     semi: dict[str, SemiSettings] = Field(default_factory=dict)
     edges: dict[str, EdgesSettings] = Field(default_factory=dict)
     entropy: dict[str, EntropySettings] = Field(default_factory=dict)
+    speed: SpeedSettings = SpeedSettings()
 
     @model_validator(mode="after")
     def _consistent(self) -> "Config":
@@ -125,6 +140,11 @@ class Config(PaperConfig):
             for dataset in getattr(self, section):
                 if dataset not in self.methods:
                     raise ValueError(f"{section}: '{dataset}' is no data set of `methods`")
+        timed = self.trained(self.speed.dataset) if self.speed.dataset in self.methods else []
+        if self.speed.base not in timed:
+            raise ValueError(
+                f"speed: '{self.speed.base}' is no trained method of '{self.speed.dataset}'"
+            )
         for dataset, semi in self.semi.items():
             missing = set(semi.methods) - set(self.methods[dataset])
             if missing:

@@ -194,11 +194,14 @@ def edge_auc(z: Tensor, adj: Tensor, mask: Tensor) -> float:
     return float(np.mean(found))
 
 
-def edge_aucs(z: Tensor, adj: Tensor, mask: Tensor) -> list[float]:
-    """As `edge_auc`, one value for each graph that has both edges and other pairs."""
+def edge_aucs(z: Tensor, adj: Tensor, mask: Tensor, *, signed: bool = False) -> list[float]:
+    """As `edge_auc`, one value for each graph that has both edges and other pairs.
+
+    signed: score pairs by z_i . z_j, as an inner-product decoder does.
+    """
     from sklearn.metrics import roc_auc_score
 
-    scores = (z @ z.mT).abs()
+    scores = z @ z.mT if signed else (z @ z.mT).abs()
     found = []
     for number, size in enumerate(mask.sum(1).tolist()):
         upper = tuple(np.triu_indices(size, 1))

@@ -3,6 +3,8 @@
 Each takes a batch (adj (B, N, N), x (B, N, f), mask (B, N)) and gives a scalar to minimise.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, softplus
@@ -71,6 +73,9 @@ class EntropyMaximization(nn.Module):
     at the vectors of the encoder that has just moved. Means over the graphs of the batch in J1, so
     that mu and gamma do not depend on its size; in J2 each graph has its own variables. `sums` adds
     up H_k, L_orth, L_svp and the number of graphs.
+
+    With several views of each graph (on the same vertices, some of them left out), J1 and J2 are
+    means over the views; a vertex has one weight in all of them.
     """
 
     def __init__(
@@ -79,33 +84,38 @@ class EntropyMaximization(nn.Module):
         super().__init__()
         self.weights, self.mu, self.gamma, self.self_loops = weights, mu, gamma, self_loops
         self.register_buffer("sums", torch.zeros(4, dtype=torch.float64))
-        self._last: tuple[nn.Module, Batch, Tensor] | None = None
+        self._last: tuple[nn.Module, Sequence[Batch], Tensor] | None = None
 
-    def forward(self, encoder: nn.Module, batch: Batch, index: Tensor) -> Tensor:
-        adj, x, mask = batch
-        _, z, g = encoder(adj, x, mask)
-        p = vertex_distribution(z, g, mask)
-        a = self.weights(index, mask.shape[1])
-        parts = (
-            packing_entropy(p, a, mask),
-            orthogonality_loss(z, adj, mask, self.self_loops),
-            packing_loss(z, a, mask),
-        )
-        entropy, orthogonality, packing = parts
-        self.sums[:3] += torch.stack([part.detach().sum() for part in parts])
-        self.sums[3] += len(index)
-        self._last = (encoder, batch, index)
-        return -(entropy - self.mu * orthogonality - self.gamma * packing).mean()
+    def forward(self, encoder: nn.Module, views: Sequence[Batch], index: Tensor) -> Tensor:
+        total = 0
+        for adj, x, mask in views:
+            _, z, g = encoder(adj, x, mask)
+            p = vertex_distribution(z, g, mask)
+            a = self.weights(index, mask.shape[1])
+            parts = (
+                packing_entropy(p, a, mask),
+                orthogonality_loss(z, adj, mask, self.self_loops),
+                packing_loss(z, a, mask),
+            )
+            entropy, orthogonality, packing = parts
+            self.sums[:3] += torch.stack([part.detach().sum() for part in parts])
+            self.sums[3] += len(index)
+            total = total - (entropy - self.mu * orthogonality - self.gamma * packing).mean()
+        self._last = (encoder, [tuple(part.detach() for part in view) for view in views], index)
+        return total / len(views)
 
     def weight_step(self) -> None:
         """Move the weights of the last batch's graphs, the encoder fixed."""
-        encoder, (adj, x, mask), index = self._last
-        with torch.no_grad():
-            _, z, g = encoder(adj, x, mask)
-            p = vertex_distribution(z, g, mask)
-        a = self.weights(index, mask.shape[1]).requires_grad_()
-        objective = packing_entropy(p, a, mask) + self.gamma * packing_loss(z, a, mask)
-        (gradient,) = torch.autograd.grad(objective.sum(), a)
+        encoder, views, index = self._last
+        a = self.weights(index, views[0][2].shape[1]).requires_grad_()
+        total = 0
+        for adj, x, mask in views:
+            with torch.no_grad():
+                _, z, g = encoder(adj, x, mask)
+                p = vertex_distribution(z, g, mask)
+            objective = packing_entropy(p, a, mask) + self.gamma * packing_loss(z, a, mask)
+            total = total + objective.sum()
+        (gradient,) = torch.autograd.grad(total / len(views), a)
         self.weights.step(index, gradient)
 
     def epoch(self) -> dict[str, float]:
@@ -141,12 +151,18 @@ def graphcl(encoder: GeMaxEncoder, batch: Batch) -> Tensor:
 
     One view drops 20 % of the vertices, the other one exchanges 20 % of the edges.
     """
+    first, second = random_views(batch)
+    (_, _, left), (_, _, right) = encoder(*first), encoder(*second)
+    return nt_xent(left, right)
+
+
+def random_views(batch: Batch) -> tuple[Batch, Batch]:
+    """Two views of each graph: without 20 % of its vertices; with 20 % of its edges exchanged."""
     adj, x, mask = batch
     kept = drop_vertices(mask)
     paths = kept[:, :, None] & kept[:, None, :]
-    _, _, first = encoder(adj * paths, x.masked_fill(~kept[..., None], 0), kept)
-    _, _, second = encoder(perturb_edges(adj, mask), x, mask)
-    return nt_xent(first, second)
+    dropped = (adj * paths, x.masked_fill(~kept[..., None], 0), kept)
+    return dropped, (perturb_edges(adj, mask), x, mask)
 
 
 def drop_vertices(mask: Tensor) -> Tensor:

@@ -12,11 +12,19 @@ from torch import Tensor, nn
 from retable.common.checkpoints import Checkpoints
 from retable.common.training import minibatches
 from retable.common.training import train as run_training
+from retable.gemax.autogcl import LearnedViews, autogcl
 from retable.gemax.config import OBJECTIVES, TrainConfig
 from retable.gemax.data import GraphBatches, GraphSet
+from retable.gemax.lgae import LinearGraphEncoder, reconstruction_loss
 from retable.gemax.losses import LEAST_WEIGHT, packing_entropy, packing_loss
 from retable.gemax.model import GeMaxEncoder
-from retable.gemax.objectives import EntropyMaximization, PackingWeights, graphcl, infograph
+from retable.gemax.objectives import (
+    EntropyMaximization,
+    PackingWeights,
+    graphcl,
+    infograph,
+    random_views,
+)
 
 
 @dataclass(frozen=True)
@@ -25,12 +33,12 @@ class FitResult:
 
     Attributes:
         encoder: on the CPU, in evaluation mode.
-        weights: the packing weights, one (n_j,) array a graph; empty but for `gemax`.
-        history: one row an epoch: epoch, loss and, for `gemax`, entropy (H_k, nats),
+        weights: the packing weights, one (n_j,) array a graph; empty but for `gemax` and the like.
+        history: one row an epoch: epoch, loss and, for these, entropy (H_k, nats),
             orthogonality (L_orth), packing (L_svp), least_weight, largest_weight.
     """
 
-    encoder: GeMaxEncoder
+    encoder: GeMaxEncoder | LinearGraphEncoder
     weights: list[np.ndarray] = field(default_factory=list)
     history: list[dict[str, Any]] = field(default_factory=list)
 
@@ -53,8 +61,10 @@ def fit(
     """Train an encoder on graphs, not on their labels.
 
     Args:
-        objective: gemax, infograph, graphcl, or untrained (random weights, with the statistics of
-            BatchNorm from one pass over the graphs).
+        objective: gemax, infograph, graphcl, autogcl, or untrained (random weights, with the
+            statistics of BatchNorm from one pass over the graphs). graphcl_gemax, autogcl_gemax:
+            the views of these methods, with J1 and J2 (means over both views) in place of their
+            contrast. lgae: a linear graph autoencoder, with an encoder of its own.
         seed: of the initial weights, which all objectives share, and of the order of the batches.
         checkpoints, name: where and under which name the state is kept.
 
@@ -62,9 +72,13 @@ def fit(
         ValueError: an unknown objective.
         InputError: the loss became NaN or infinite.
     """
-    if objective not in OBJECTIVES:
-        raise ValueError(f"objective: '{objective}', must be one of {', '.join(OBJECTIVES)}")
-    encoder = new_encoder(graphs.features[0].shape[1], config, seed)
+    if objective not in (*OBJECTIVES, "lgae"):
+        known = ", ".join((*OBJECTIVES, "lgae"))
+        raise ValueError(f"objective: '{objective}', must be one of {known}")
+    in_features = graphs.features[0].shape[1]
+    encoder = new_encoder(in_features, config, seed)
+    if objective == "lgae":
+        encoder = LinearGraphEncoder(in_features, config.dim)
     batches = GraphBatches(graphs)
     size = min(config.batch, len(graphs))
     if objective == "untrained":
@@ -74,7 +88,10 @@ def fit(
                 encoder(*batches(index))
         return FitResult(encoder.eval())
     parts = {"encoder": encoder}
-    if objective == "gemax":
+    if objective.startswith("autogcl"):
+        parts["views"] = LearnedViews(in_features, config.hidden, config.layers)
+    trainable = nn.ModuleList(parts.values()).parameters()
+    if objective.endswith("gemax"):
         weights = PackingWeights(batches.sizes, config.lr_weights)
         parts["entropy"] = EntropyMaximization(
             weights, config.mu, config.gamma, config.self_loops_in_mask
@@ -83,14 +100,24 @@ def fit(
 
     def loss(model: nn.Module, index: Tensor) -> Tensor:
         batch = batches(index, index.device)
-        if objective == "gemax":
-            return model["entropy"](model["encoder"], batch, index)
-        return {"infograph": infograph, "graphcl": graphcl}[objective](model["encoder"], batch)
+        encoder = model["encoder"]
+        match objective:
+            case "gemax":
+                return model["entropy"](encoder, (batch,), index)
+            case "graphcl_gemax":
+                return model["entropy"](encoder, random_views(batch), index)
+            case "autogcl_gemax":
+                views, likeness = model["views"](batch)
+                return model["entropy"](encoder, views, index) + likeness
+            case "autogcl":
+                return autogcl(encoder, model["views"], batch)
+        simple = {"infograph": infograph, "graphcl": graphcl, "lgae": reconstruction_loss}
+        return simple[objective](encoder, batch)
 
     entropy = parts.get("entropy")
     trained = run_training(
         model,
-        torch.optim.Adam(encoder.parameters(), lr=config.lr),
+        torch.optim.Adam(trainable, lr=config.lr),
         loss,
         # A last batch of one graph has no other graph to be told from.
         _no_single_graph(minibatches(len(graphs), size, seed)),

@@ -64,6 +64,9 @@ class TrainConfig(Settings):
         description="epochs at which collapse is measured, or the distance between them; the "
         "first and the last epoch are always among them",
     )
+    iou_every: int = Field(
+        1, ge=1, description="epochs between two measurements of soft IoU on the training images"
+    )
     mixed_precision: Literal["no", "fp16", "bf16"] = "no"
 
     def measured_epochs(self) -> frozenset[int]:

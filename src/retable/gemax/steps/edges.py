@@ -24,7 +24,10 @@ def edges(
     settings: EdgesSettings,
     checkpoints: Checkpoints,
 ) -> None:
-    """Write the AUROC of |z_i . z_j| on the graphs that each seed holds out."""
+    """Write the AUROC of |z_i . z_j| on the graphs that each seed holds out.
+
+    The linear graph autoencoder is scored by its own decoder, z_i . z_j.
+    """
     data = GraphSet.of_arrays(load_arrays(graphs))
     found = []
     for seed in seeds:
@@ -42,7 +45,7 @@ def edges(
             )
             scores = []
             for z, _, adj, mask in vertex_vectors(result.encoder, held):
-                scores += edge_aucs(z, adj, mask)
+                scores += edge_aucs(z, adj, mask, signed=method == "lgae")
             if not scores:
                 raise InputError(f"{dataset}: no held-out graph has both edges and other pairs")
             found.append(

@@ -12,3 +12,8 @@ def table(rows: Path, seed_file: Path, table: Path) -> None:
     frame = read_metrics(rows)
     frame = frame[frame["experiment"] != "training"]
     write_table(add_reported(aggregate(frame), read_seed_file(seed_file)), table)
+
+
+def speed(rows: Path, table: Path) -> None:
+    """Write the measured times."""
+    write_table(aggregate(read_metrics(rows)), table)

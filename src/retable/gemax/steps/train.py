@@ -10,7 +10,7 @@ from retable.common.checkpoints import Checkpoints
 from retable.common.data.arrays import load_arrays, save_arrays
 from retable.common.metrics import write_metrics
 from retable.common.seeds import Seeds
-from retable.gemax.config import TrainConfig
+from retable.gemax.config import OBJECTIVES, TrainConfig
 from retable.gemax.data import GraphSet
 from retable.gemax.model import GeMaxEncoder
 from retable.gemax.train import embed, fit
@@ -18,8 +18,10 @@ from retable.gemax.train import embed, fit
 
 def objective_of(method: str, settings: TrainConfig) -> tuple[str, TrainConfig]:
     """The objective of a method, and the settings with what an ablation switches off."""
+    if method in OBJECTIVES:
+        return method, settings
     objective, _, switch = method.partition("_")
-    changes = {"mu0": {"mu": 0.0}, "gamma0": {"gamma": 0.0}, "gcn": {"conv": "gcn"}, "": {}}
+    changes = {"mu0": {"mu": 0.0}, "gamma0": {"gamma": 0.0}, "gcn": {"conv": "gcn"}}
     return objective, settings.model_copy(update=changes[switch])
 
 
