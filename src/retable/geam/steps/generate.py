@@ -73,7 +73,9 @@ def generate(
             if method in BASELINES:
                 result = _baseline(method, oracle, source, prior, settings, seed, keeping)
             else:
-                first = _vocabulary(method, own, settings.vocabulary, seed, scores)
+                large = method == "geam_static_large"
+                size = settings.large_vocabulary if large else settings.vocabulary
+                first = _vocabulary(method, own, size, seed, scores)
                 result = _assembly(method, oracle, first, fgib, source, y, settings, seed, keeping)
             best = result.table.drop_duplicates("smiles")["score"].nlargest(100).mean()
             logger.info("%s, seed %d: mean of the 100 best %.3f", method, seed, best)
