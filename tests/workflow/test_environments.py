@@ -24,9 +24,9 @@ DISTRIBUTIONS = {
     "cycler": "matplotlib",
     "mpl_toolkits": "matplotlib",
 }
-# Imported by a module that every job loads, but used by jobs that train alone.
+# Imported by a module that every job loads, but used by jobs that train (or load torch) alone.
 CHECKPOINTS = "retable.common.checkpoints"
-ONLY_IN_TRAINING = {CHECKPOINTS, "retable.common.processes"}
+ONLY_IN_TRAINING = {CHECKPOINTS, "retable.common.compiler", "retable.common.processes"}
 
 
 def pins(lines):
