@@ -36,7 +36,7 @@ rule geam_labels:
         "results/{scale}/geam/benchmarks/labels_{dataset}.tsv"
     conda:
         "../envs/molecules.yaml"
-    threads: 1
+    threads: geam_threads
     resources:
         **compute("geam", "labels"),
     params:
@@ -108,7 +108,7 @@ rule geam_generate:
         methods="[a-z_.+]+",
     conda:
         "../envs/molecules.yaml"
-    threads: 1
+    threads: geam_threads
     resources:
         **compute("geam", "generate"),
     params:

@@ -15,6 +15,12 @@ def geam_receptors(wildcards):
     return [dataset_file("dockstring")] if docking else []
 
 
+def geam_threads(wildcards):
+    """Threads of a job that may dock: one engine on each."""
+    config = project.paper("geam", wildcards.scale)
+    return config.docking_threads if wildcards.dataset in config.docking else 1
+
+
 def geam_labels(wildcards):
     """The labels of every task."""
     tasks = project.paper("geam", wildcards.scale).tasks
@@ -92,7 +98,7 @@ def geam_docking_runs(name):
 
     def files(wildcards):
         config = project.paper("geam", wildcards.scale)
-        methods = config.docking_methods
+        methods = [method.replace("/", ".") for method in config.docking_methods]
         return geam_generated(wildcards.scale, config.docking, methods, name)
 
     return files

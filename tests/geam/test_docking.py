@@ -1,13 +1,17 @@
 """Docking: a stand-in engine for the interface, and the real one where it is at hand."""
 
 import math
+import os
 import stat
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from rdkit import Chem
 
+import retable
 from retable.common.data.bundles import unpack_files
 from retable.common.data.proteins import DOCKSTRING
 from retable.geam.docking import (
@@ -18,7 +22,7 @@ from retable.geam.docking import (
     VinaEngine,
     docking_target,
 )
-from retable.geam.oracles import docking_property, qed, sa_score
+from retable.geam.oracles import OracleStopped, docking_property, qed, sa_score
 
 ENGINE = """#!/bin/sh
 if [ "$1" = --version ]; then echo "Engine {version}"; exit 0; fi
@@ -58,11 +62,113 @@ def test_docks_once_and_remembers(place):
     assert len((place / "log").read_text().splitlines()) == 1
 
 
+def test_scores_do_not_depend_on_the_number_of_threads(place):
+    program = place / "counting"
+    # Each ligand has another score, and the first of them is the last to be ready.
+    program.write_text(
+        """#!/bin/sh
+if [ "$1" = --version ]; then echo "Engine 1"; exit 0; fi
+atoms=$(grep -c ATOM "$4")
+[ "$atoms" = 1 ] && while [ ! -e """
+        + str(place / "go")
+        + """ ]; do :; done
+[ "$atoms" = 6 ] && touch """
+        + str(place / "go")
+        + """
+echo "   1         -$atoms.0      0.000      0.000"
+"""
+    )
+    program.chmod(0o755)
+    receptor, box = docking_target("jak2", place)
+    smiles = ["C", "CC", "CCC", "CC", "CCCC", "CCCCC", "CCCCCC"]
+    expected = [-1.0, -2.0, -3.0, -2.0, -4.0, -5.0, -6.0]
+    for threads in (2, 6):
+        cache = place / f"cache{threads}"
+        dock = VinaEngine(receptor, box, cache=cache, binary=program, threads=threads)
+        assert list(dock.many(smiles)) == expected
+    (place / "go").touch()
+    dock = VinaEngine(receptor, box, cache=place / "cache1", binary=program)
+    assert list(dock.many(smiles)) == expected
+    with pytest.raises(ValueError, match="threads is 0"):
+        VinaEngine(receptor, box, cache=place / "c", binary=program, threads=0)
+
+
+def test_an_engine_that_is_ended_from_outside_says_nothing_of_the_ligand(place):
+    binary = place / "dying"
+    binary.write_text(
+        "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'Engine 1'; exit 0; fi\nkill -TERM $$\n"
+    )
+    binary.chmod(0o755)
+    receptor, box = docking_target("jak2", place)
+    dock = VinaEngine(receptor, box, cache=place / "cache.tsv", binary=binary)
+    with pytest.raises(OracleStopped, match="signal 15 at 'CCO'"):
+        dock("CCO")
+    assert engine(place)("CCO") == -7.5
+
+
+def test_whoever_stops_listening_keeps_what_is_docked(place):
+    scores = engine(place).many(["CCO", "CCC", "CCN", "CCCC"])
+    next(scores)
+    scores.close()
+    docked = (place / "cache.tsv").read_text().splitlines()[1:]
+    assert docked[0] == "CCO\t-7.5"
+    assert len(docked) < 4
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from retable.geam.docking import DockingScores
+scores = DockingScores(Path(sys.argv[1]), {{"version": "Engine 1"}})
+for number in range(200):
+    scores.add("C" * (number + 1) + "{end}", -float(number))
+"""
+
+
+def test_jobs_append_side_by_side_and_may_be_killed(tmp_path):
+    cache = tmp_path / "cache.tsv"
+    # The code under test, wherever it lies.
+    place = os.environ | {"PYTHONPATH": str(Path(retable.__file__).parents[1])}
+    writers = [
+        subprocess.Popen([sys.executable, "-c", KILLED.format(end=end), cache], env=place)
+        for end in "NOF"
+    ]
+    while not cache.exists() or cache.stat().st_size < 3000:
+        assert writers[0].poll() in (None, 0)
+    writers[0].kill()
+    assert [writer.wait(60) for writer in writers[1:]] == [0, 0]
+    writers[0].wait(60)
+    first, *lines = cache.read_text().splitlines()
+    assert first == '{"version": "Engine 1"}'
+    found = {}
+    for line in lines:
+        smiles, score = line.split("\t")
+        assert smiles not in found
+        found[smiles] = float(score)
+    for end in "OF":
+        assert [found["C" * (n + 1) + end] for n in range(200)] == [-float(n) for n in range(200)]
+
+
 def test_half_a_line_in_the_cache_is_docked_again(place):
     engine(place)("CCO")
     with (place / "cache.tsv").open("a") as file:
         file.write("CCC\t-99")
     assert engine(place)("CCC") == -7.5
+    assert [line.split("\t")[0] for line in (place / "cache.tsv").read_text().splitlines()[1:]] == [
+        "CCO", "CCC",
+    ]  # fmt: skip
+
+
+def test_a_file_that_is_no_cache_is_refused(place):
+    (place / "cache.tsv").write_text("no settings\n")
+    with pytest.raises(ValueError, match="first line tells no settings: 'no settings'"):
+        engine(place)
+    (place / "cache.tsv").unlink()
+    engine(place)
+    with (place / "cache.tsv").open("a") as file:
+        file.write("CCO nothing\n")
+    with pytest.raises(ValueError, match=r"cache\.tsv: no SMILES and score: 'CCO nothing'"):
+        engine(place)
 
 
 def test_failure_is_nan_and_property_says_so(place):

@@ -26,6 +26,13 @@ echo "   1         -9.0      0.000      0.000"
 """
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """The user's cache of a test."""
+    monkeypatch.setenv("RETABLE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "docking"
+
+
 @pytest.fixture
 def bundle(tmp_path):
     path = tmp_path / "dockstring.npz"
@@ -46,23 +53,26 @@ def docked(smiles):
 def test_multi_property_tasks_need_no_receptor(tmp_path):
     mol = Chem.MolFromSmiles(ASPIRIN)
     assert make_oracle("zaleplon", [], tmp_path)(mol) == mpo("zaleplon")(mol)
-    assert not list(tmp_path.iterdir())
+    assert not list(tmp_path.iterdir())  # neither engine nor cache
     with pytest.raises(ValueError, match="'egfr'; known are amlodipine"):
         make_oracle("egfr", [], tmp_path)
 
 
-def test_docking_tasks_unpack_program_and_receptor(bundle, tmp_path):
+def test_docking_tasks_unpack_program_and_receptor(bundle, tmp_path, cache):
     oracle = make_oracle("jak2", [bundle], tmp_path / "job")
     assert oracle(Chem.MolFromSmiles(ASPIRIN)) == pytest.approx(docked(ASPIRIN))
     assert math.isnan(oracle(Chem.MolFromSmiles(SALT)))
-    lines = (tmp_path / "job/docking_jak2.tsv").read_text().splitlines()
+    (scores,) = cache.glob("JAK2_target-*.tsv")
+    lines = scores.read_text().splitlines()
     assert len(lines) == 3
     assert lines[1] == f"{ASPIRIN}\t-9.0"
 
 
 def test_what_the_bundle_lacks_is_named(bundle, tmp_path, monkeypatch):
-    with pytest.raises(InputError, match=r"dockstring\.npz: no PARP1_target\.pdbqt, .* 'parp1'"):
-        make_oracle("parp1", [bundle], tmp_path / "job")
+    with pytest.raises(
+        InputError, match=r"dockstring\.npz: no FA7_target\.pdbqt, .*'fa7' .*\(data: dockstring"
+    ):
+        make_oracle("fa7", [bundle], tmp_path / "job")
     empty = tmp_path / "empty.npz"
     save_arrays(empty, pack_files({"JAK2_target.pdbqt": b"REMARK receptor\n"}))
     with pytest.raises(InputError, match=r"empty\.npz: no vina_"):
@@ -107,14 +117,12 @@ def test_labels(library, bundle, tmp_path):
     assert label(library, [bundle], "parp1", tmp_path).tolist() == [0.1, 0.2, 0.3]
 
 
-def test_half_a_line_of_the_cache_is_not_joined_to_the_next(bundle, tmp_path):
-    folder = tmp_path / "job"
-    cache = folder / "docking_jak2.tsv"
-    make_oracle("jak2", [bundle], folder)(Chem.MolFromSmiles(ASPIRIN))
-    with cache.open("a") as file:
-        file.write("CC")  # where a job was killed
-    make_oracle("jak2", [bundle], folder)(Chem.MolFromSmiles("CCC"))
-    assert [line.split("\t")[0] for line in cache.read_text().splitlines()[1:]] == [ASPIRIN, "CCC"]
-    cache.write_text("no settings\n")
-    with pytest.raises(ValueError, match="first line tells no settings: 'no settings'"):
-        make_oracle("jak2", [bundle], folder)
+def test_jobs_share_the_scores_of_a_target(bundle, tmp_path, cache):
+    first = make_oracle("jak2", [bundle], tmp_path / "a")
+    second = make_oracle("jak2", [bundle], tmp_path / "b")
+    first(Chem.MolFromSmiles(ASPIRIN))
+    (tmp_path / "b/vina_linux").unlink()  # whatever it docks now is an error
+    assert second(Chem.MolFromSmiles(ASPIRIN)) == pytest.approx(docked(ASPIRIN))
+    # Other settings have a file of their own.
+    make_oracle("jak2", [bundle], tmp_path / "c", exhaustiveness=2)
+    assert len(list(cache.iterdir())) == 2

@@ -7,8 +7,7 @@ fragment by a single bond.
 
 import copy
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -30,6 +29,8 @@ from retable.geam.actor_critic import (
     entropy,
 )
 from retable.geam.config import SACConfig
+from retable.geam.replay import Action, Decision, Graph, ReplayBuffer, Transition
+from retable.geam.resume import numpy_state, set_numpy_state
 from retable.geam.vocabulary import Vocabulary
 
 logger = logging.getLogger("retable")
@@ -40,8 +41,6 @@ GROWTH_REWARD = 0.005
 
 _SYMBOLS = {symbol: i for i, symbol in enumerate(["C", "N", "O", "S", "P", "F", "I", "Cl", "Br"])}
 _MIN_SPREAD = 1e-6
-
-Action = tuple[int, int, int]
 
 
 def attachment_points(mol: Chem.Mol) -> list[int]:
@@ -109,22 +108,6 @@ def cap(mol: Chem.Mol) -> Chem.Mol:
     return result
 
 
-@dataclass(frozen=True)
-class Graph:
-    """What the networks see of a molecule or fragment.
-
-    Attributes:
-        x: (n, 28) uint8: symbol C N O S P F I Cl Br * (another element counts as *), degree 0..5,
-            total hydrogens 0..4, implicit valence 0..5 (above: the last), aromatic.
-        edge_index: (2, 2 x bonds) int16.
-        points: (p,) int16, the dummy atoms.
-    """
-
-    x: np.ndarray
-    edge_index: np.ndarray
-    points: np.ndarray
-
-
 def observe_graph(mol: Chem.Mol) -> Graph:
     """The graph of a molecule with attachment points.
 
@@ -185,6 +168,10 @@ class AssemblyEnv:
 
     The step reward is 0.05, and 0.005 more if the number of atoms grew; the property of the final
     molecule is added by the caller, who owns the oracle.
+
+    Attributes:
+        path: the episode's actions so far, each with the fragment's SMILES in the place of its
+            position: what `repeat` needs.
     """
 
     def __init__(self, vocabulary: Vocabulary, max_atoms: int = 40):
@@ -198,8 +185,25 @@ class AssemblyEnv:
         """Begin an episode and return its first molecule."""
         self.mol = Chem.MolFromSmiles(START)
         self.done = False
-        self.length = 0
+        self.path: list[tuple[int, str, int]] = []
         return self.mol
+
+    @property
+    def length(self) -> int:
+        """The number of steps of the episode."""
+        return len(self.path)
+
+    def repeat(self, path: Iterable[tuple[int, str, int]]) -> Chem.Mol:
+        """Begin an episode with these actions and return its molecule."""
+        self.reset()
+        for i, fragment, j in path:
+            self._attach(i, fragment, j)
+        return self.mol
+
+    def _attach(self, i: int, fragment: str, j: int) -> None:
+        self.mol = attach(self.mol, i, fragment, j)
+        self.path.append((i, fragment, j))
+        self.done = self.mol.GetNumAtoms() > self.max_atoms or not attachment_points(self.mol)
 
     def valid_actions(self) -> tuple[int, np.ndarray]:
         """The number of attachment points of the molecule, and (S,) those of each fragment."""
@@ -222,11 +226,9 @@ class AssemblyEnv:
         if not 0 <= fragment < len(fragments):
             raise ValueError(f"fragment {fragment}: the vocabulary has {len(fragments)}")
         before = self.mol.GetNumAtoms()
-        self.mol = attach(self.mol, i, fragments[fragment], j)
-        self.length += 1
-        after = self.mol.GetNumAtoms()
-        self.done = after > self.max_atoms or not attachment_points(self.mol)
-        return self.mol, STEP_REWARD + GROWTH_REWARD * (after > before), self.done
+        self._attach(i, fragments[fragment], j)
+        grew = self.mol.GetNumAtoms() > before
+        return self.mol, STEP_REWARD + GROWTH_REWARD * grew, self.done
 
     def final_molecule(self) -> Chem.Mol:
         """The molecule with hydrogen in place of the attachment points that are left."""
@@ -245,6 +247,11 @@ class FragmentLibrary:
         self._graphs: list[Graph] = []
         self._bits: list[np.ndarray] = []
         self._generator = rdFingerprintGenerator.GetMorganGenerator(2, fpSize=FINGERPRINT_BITS)
+
+    @property
+    def fragments(self) -> list[str]:
+        """All fragments in the order of their numbers."""
+        return list(self._numbers)
 
     def numbers(self, fragments: Iterable[str]) -> np.ndarray:
         """The numbers (S,) of fragments; new ones are added."""
@@ -272,47 +279,20 @@ class FragmentLibrary:
         return FragmentBatch(graphs, *self.bags(numbers))
 
 
-@dataclass(frozen=True)
-class Decision:
-    """An action and the policy's probabilities when it was taken.
-
-    Attributes:
-        action: (i, position of the fragment in the vocabulary, j).
-        fragment: the fragment's number in the agent's library.
-        pi1, pi3: (40,) float32, zero on padding; pi3 is that of the chosen fragment.
-    """
-
-    action: Action
-    fragment: int
-    pi1: np.ndarray
-    pi3: np.ndarray
-
-
-@dataclass(frozen=True)
-class Transition:
-    """One step of an episode, as the replay buffer holds it.
-
-    Attributes:
-        state: the graph before the step.
-        decision: the action taken, and the policy's probability vectors.
-        reward: the step's reward, without the property.
-        next_state: the graph after the step; None where the episode ended.
-        y: the property of the final molecule; 0 before the end.
-    """
-
-    state: Graph
-    decision: Decision
-    reward: float
-    next_state: Graph | None
-    y: float = 0.0
-
-
 class RandomAgent:
     """Uniform over the molecule's points, the fragments, and the fragment's points."""
 
     def __init__(self, vocabulary: Vocabulary, seed: int):
         self._rng = np.random.default_rng(seed)
         self.set_vocabulary(vocabulary)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of its generator."""
+        return {"rng": numpy_state(self._rng)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        set_numpy_state(self._rng, state["rng"])
 
     def set_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Choose among these fragments from now on."""
@@ -326,28 +306,6 @@ class RandomAgent:
             fragment = int(self._rng.integers(len(self._counts)))
             actions.append((i, fragment, int(self._rng.integers(self._counts[fragment]))))
         return actions
-
-
-class _Buffer:
-    """The last `size` transitions, oldest overwritten first."""
-
-    def __init__(self, size: int):
-        self._size = size
-        self._items: list[Transition] = []
-        self._next = 0
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def add(self, item: Transition) -> None:
-        if len(self._items) < self._size:
-            self._items.append(item)
-        else:
-            self._items[self._next] = item
-        self._next = (self._next + 1) % self._size
-
-    def sample(self, count: int, rng: np.random.Generator) -> list[Transition]:
-        return [self._items[k] for k in rng.integers(len(self._items), size=count)]
 
 
 class SACAgent:
@@ -395,7 +353,7 @@ class SACAgent:
                 )
                 for optimizer in (self._critic_optimizer, self._policy_optimizer)
             ]
-        self.buffer = _Buffer(config.buffer)
+        self.buffer = ReplayBuffer(config.buffer)
         self.library = FragmentLibrary()
         self._mean, self._spread = 0.0, 1.0
         self.updates = 0
@@ -564,10 +522,45 @@ class SACAgent:
         torch._foreach_lerp_(followers, leaders, 1 - self.config.polyak)
 
     def state_dict(self) -> dict[str, Any]:
-        """The weights of policy, critics and target, and log alpha."""
+        """All that later actions and updates depend on, but for the vocabulary.
+
+        The weights of policy, critics and target and log alpha; optimisers and schedules;
+        generators; the replay buffer and the fragments that its numbers stand for.
+        """
         return {
             "policy": self.policy.state_dict(),
             "critics": self.critics.state_dict(),
             "target": self.target.state_dict(),
             "log_alpha": self.log_alpha.detach().clone(),
+            "optimizers": [optimizer.state_dict() for optimizer in self._optimizers()],
+            "schedules": [schedule.state_dict() for schedule in self._schedules],
+            "generator": self._generator.get_state(),
+            "rng": numpy_state(self._rng),
+            "buffer": self.buffer.state_dict(),
+            "fragments": self.library.fragments,
+            "standard": (self._mean, self._spread),
+            "updates": self.updates,
         }
+
+    def load_state_dict(self, state: Mapping[str, Any], vocabulary: Vocabulary) -> None:
+        """Go on from what `state_dict` gave, with the vocabulary of that moment."""
+        self.policy.load_state_dict(state["policy"])
+        self.critics.load_state_dict(state["critics"])
+        self.target.load_state_dict(state["target"])
+        with torch.no_grad():
+            self.log_alpha.copy_(state["log_alpha"])
+        for optimizer, found in zip(self._optimizers(), state["optimizers"], strict=True):
+            optimizer.load_state_dict(found)
+        for schedule, found in zip(self._schedules, state["schedules"], strict=True):
+            schedule.load_state_dict(found)
+        self._generator.set_state(state["generator"])
+        set_numpy_state(self._rng, state["rng"])
+        self.buffer.load_state_dict(state["buffer"])
+        self.library = FragmentLibrary()
+        self.library.numbers(state["fragments"])
+        self._mean, self._spread = state["standard"]
+        self.updates = state["updates"]
+        self.set_vocabulary(vocabulary)
+
+    def _optimizers(self) -> tuple[torch.optim.Optimizer, ...]:
+        return self._policy_optimizer, self._critic_optimizer, self._alpha_optimizer

@@ -2,12 +2,14 @@
 
 import copy
 import heapq
+import itertools
 import json
 import logging
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,6 +28,7 @@ from retable.common.molecules import quiet_rdkit
 from retable.common.training import train
 from retable.geam.generation import GenerationResult, Record
 from retable.geam.modification import canonical, seeded_random, within_atom_limits
+from retable.geam.resume import Keeper, python_random, python_state
 
 logger = logging.getLogger("retable")
 
@@ -42,6 +45,8 @@ def graph_ga(
     population: int,
     offspring: int,
     seed: int,
+    checkpoints: Checkpoints | None = None,
+    name: str = "graph_ga",
 ) -> GenerationResult:
     """Graph GA (Jensen 2019) as in `mol_ga`: best `population` kept, parents from log quantiles.
 
@@ -50,33 +55,70 @@ def graph_ga(
 
     Args:
         offspring: how many a generation; rows have source "ga", those of `start` "start".
+        checkpoints, name: as for `run_geam`.
     """
     if not start:
         raise ValueError("start is empty; Graph GA needs molecules to begin with")
     rng = seeded_random(seed, 2)
     record = Record(oracle, budget, 4 * budget)
     pool: dict[str, float] = {}
-    _score_all(record, map(canonical, start), "start", pool)
     stale = 0
-    while not record.full and stale < _STALE_GENERATIONS:
-        best = heapq.nlargest(population, ((score, smiles) for smiles, score in pool.items()))
-        pool = {smiles: score for score, smiles in best}
-        with quiet_rdkit():
-            samples = uniform_quantile_sampling(best, 2 * offspring, rng)
-            # A set of strings has another order in each process.
-            children = sorted(graph_ga_blended_generation(samples, offspring, rng))
-            fitting = [canonical(child) for child in children if within_atom_limits(child)]
-        # In a random order: the last generation is cut off where the budget ends.
-        rng.shuffle(fitting)
-        stale = 0 if fitting else stale + 1
-        _score_all(record, fitting, "ga", pool)
+    begun = False
+
+    def state() -> dict[str, Any]:
+        return {
+            "record": record.state_dict(),
+            "pool": (list(pool), list(pool.values())),
+            "rng": python_state(rng),
+            "stale": stale,
+            "begun": begun,
+        }
+
+    with Keeper(checkpoints, name) as keep:
+        found = keep.load()
+        if found is not None:
+            record.load_state_dict(found["record"])
+            pool = dict(zip(*found["pool"], strict=True))
+            rng = python_random(found["rng"])
+            stale, begun = found["stale"], found["begun"]
+        if not begun:
+            first = [canonical(smiles) for smiles in start]
+            keep.evaluate(record.ahead(first), state)
+            _score_all(record, first, "start", pool)
+            begun = True
+        while not record.full and stale < _STALE_GENERATIONS:
+            best = heapq.nlargest(population, ((score, smiles) for smiles, score in pool.items()))
+            # While the oracle works the state stays what it was before: so it may be saved.
+            later = python_random(python_state(rng))
+            with quiet_rdkit():
+                samples = uniform_quantile_sampling(best, 2 * offspring, later)
+                # A set of strings has another order in each process.
+                children = sorted(graph_ga_blended_generation(samples, offspring, later))
+                fitting = [canonical(child) for child in children if within_atom_limits(child)]
+            # In a random order: the last generation is cut off where the budget ends.
+            later.shuffle(fitting)
+            keep.evaluate(record.ahead(fitting), state)
+            rng = later
+            pool = {smiles: score for score, smiles in best}
+            stale = 0 if fitting else stale + 1
+            _score_all(record, fitting, "ga", pool)
+            keep(state)
+        keep.save(state)
     return GenerationResult(record.table())
 
 
 def random_library(
-    oracle: Callable[[Mol], float], library: Sequence[str], *, budget: int, seed: int
+    oracle: Callable[[Mol], float],
+    library: Sequence[str],
+    *,
+    budget: int,
+    seed: int,
+    checkpoints: Checkpoints | None = None,
+    name: str = "random_library",
 ) -> GenerationResult:
     """`budget` molecules drawn from a library without replacement; source "library".
+
+    `checkpoints` and `name` are as for `run_geam`.
 
     Raises:
         ValueError: the library has fewer molecules than the budget.
@@ -85,10 +127,16 @@ def random_library(
         raise ValueError(f"the library has {len(library)} molecules; the budget is {budget}")
     order = np.random.default_rng(seed).permutation(len(library))
     record = Record(oracle, budget, 4 * budget)
-    for position in order:
-        if record.full:
-            break
-        record.score(canonical(library[position]), "library")
+    with Keeper(checkpoints, name) as keep:
+        found = keep.load()
+        if found is not None:
+            record.load_state_dict(found)
+        drawn = [canonical(library[position]) for position in order[:budget]]
+        keep.evaluate(record.ahead(drawn), record.state_dict)
+        # A library may hold a molecule twice: others take its place.
+        rest = (canonical(library[position]) for position in order[budget:])
+        _score_all(record, itertools.chain(drawn, rest), "library", {})
+        keep.save(record.state_dict)
     return GenerationResult(record.table())
 
 
@@ -235,6 +283,8 @@ def reinvent(
     batch: int = 64,
     lr: float = 5e-4,
     seed: int,
+    checkpoints: Checkpoints | None = None,
+    name: str = "reinvent",
 ) -> GenerationResult:
     """REINVENT (Olivecrona et al. 2017): the agent's log P moves to log P_prior + sigma Y.
 
@@ -242,7 +292,7 @@ def reinvent(
     (log P_prior(x) + sigma Y(x) - log P_agent(x))^2, Adam with learning rate `lr`. Strings that are
     no molecules get Y = 0, cost no call and have no row (source "reinvent"); `progress` has the
     share of valid strings (`validity`) for each batch. The run ends at `budget` calls or after 16
-    budget strings.
+    budget strings. `checkpoints` and `name` are as for `run_geam`.
     """
     agent = copy.deepcopy(prior)
     optimizer = torch.optim.Adam(agent.parameters(), lr=lr)
@@ -250,36 +300,75 @@ def reinvent(
     record = Record(oracle, budget, 4 * budget)
     progress: list[dict[str, float]] = []
     drawn = 0
-    while not record.full and drawn < 16 * budget:
-        codes = agent.sample(batch, generator)
-        texts = agent.decode(codes)
-        drawn += batch
-        scores, valid, scored = [], 0, 0
-        for text in texts:
-            if record.full:
-                break
-            smiles = _read(text)
-            y = 0.0 if smiles is None else record.score(smiles, "reinvent")
-            scores.append(0.0 if math.isnan(y) else y)
-            valid += smiles is not None
-            scored += 1
-        progress.append(
-            {"calls": record.calls, "strings": scored, "validity": valid / max(1, scored),
-             "mean_score": float(np.mean(scores)) if scores else math.nan}
-        )  # fmt: skip
-        if record.full:
-            break
-        distinct = list(dict.fromkeys(texts))
-        rows = torch.tensor([texts.index(text) for text in distinct])
-        strings = codes[rows]
-        with torch.no_grad():
-            expected = prior.log_likelihood(strings)
-        goal = expected + sigma * torch.tensor(scores)[rows]
-        loss = ((goal - agent.log_likelihood(strings)) ** 2).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+    position = generator.get_state()
+
+    def state() -> dict[str, Any]:
+        return {
+            "record": record.state_dict(),
+            "agent": agent.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "generator": position,
+            "progress": progress,
+            "drawn": drawn,
+        }
+
+    with Keeper(checkpoints, name) as keep:
+        found = keep.load()
+        if found is not None:
+            record.load_state_dict(found["record"])
+            agent.load_state_dict(found["agent"])
+            optimizer.load_state_dict(found["optimizer"])
+            generator.set_state(found["generator"])
+            progress, drawn = list(found["progress"]), found["drawn"]
+        while not record.full and drawn < 16 * budget:
+            # While the oracle works the state stays what it was before: so it may be saved.
+            position = generator.get_state()
+            codes = agent.sample(batch, generator)
+            texts = agent.decode(codes)
+            read = [_read(text) for text in texts]
+            keep.evaluate(record.ahead([smiles for smiles in read if smiles is not None]), state)
+            drawn += batch
+            scores, valid = [], 0
+            for smiles in read:
+                if record.full:
+                    break
+                y = 0.0 if smiles is None else record.score(smiles, "reinvent")
+                scores.append(0.0 if math.isnan(y) else y)
+                valid += smiles is not None
+            progress.append(
+                {"calls": record.calls, "strings": len(scores),
+                 "validity": valid / max(1, len(scores)),
+                 "mean_score": float(np.mean(scores)) if scores else math.nan}
+            )  # fmt: skip
+            if not record.full:
+                _reinforce(agent, prior, optimizer, codes, texts, sigma * torch.tensor(scores))
+            position = generator.get_state()
+            keep(state)
+        keep.save(state)
     return GenerationResult(record.table(), progress=pd.DataFrame(progress))
+
+
+def _reinforce(
+    agent: SmilesLSTM,
+    prior: SmilesLSTM,
+    optimizer: torch.optim.Optimizer,
+    codes: Tensor,
+    texts: Sequence[str],
+    scores: Tensor,
+) -> None:
+    """One step on (log P_prior(x) + sigma Y(x) - log P_agent(x))^2 of the distinct strings.
+
+    `scores` (B,) are sigma Y of all strings.
+    """
+    rows = torch.tensor([texts.index(text) for text in dict.fromkeys(texts)])
+    strings = codes[rows]
+    with torch.no_grad():
+        expected = prior.log_likelihood(strings)
+    goal = expected + scores[rows]
+    loss = ((goal - agent.log_likelihood(strings)) ** 2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
 
 
 def _read(text: str) -> str | None:

@@ -86,6 +86,7 @@ class GenerationConfig(Settings):
 ABLATIONS: dict[str, dict[str, object]] = {
     "geam": {},
     "geam_static": {"dynamic": False},
+    "geam_static_large": {"dynamic": False},  # from a larger first vocabulary
     "geam_random_assembly": {"assembly": "random"},
     "geam_wo_modification": {"modification": False, "dynamic": False},
     "geam_wo_assembly": {"assembly": "none", "dynamic": False},
@@ -94,6 +95,7 @@ BASELINES = ("graph_ga", "reinvent", "random_library")
 Method = Literal[
     "geam",
     "geam_static",
+    "geam_static_large",
     "geam_random_assembly",
     "geam_wo_modification",
     "geam_wo_assembly",
@@ -153,6 +155,7 @@ class GenerateSettings(StepSettings):
     generation: GenerationConfig = GenerationConfig()
     docking: GenerationConfig = Field(GenerationConfig(budget=300), description="docking tasks")
     vocabulary: int = Field(300, ge=1, description="K, fragments of the first vocabulary")
+    large_vocabulary: int = Field(1000, ge=1, description="K of geam_static_large")
     vocabulary_budget: int = Field(400, ge=1, description="molecules a vocabulary is judged by")
     ga_offspring: int = Field(50, ge=1, description="offspring a generation of graph_ga")
     reinvent: ReinventSettings = ReinventSettings()
@@ -178,6 +181,7 @@ class Config(PaperConfig):
     tasks: tuple[str, ...] = Field(min_length=1)
     docking: tuple[str, ...] = Field((), description="docking targets; an opt-in table")
     docking_methods: tuple[Method, ...] = ("geam", "geam_static", "graph_ga")
+    docking_threads: int = Field(1, ge=1, description="molecules that a job docks side by side")
     methods: tuple[Method, ...] = Field(min_length=1)
     prepare: PrepareSettings = PrepareSettings()
     labels: LabelSettings = LabelSettings()

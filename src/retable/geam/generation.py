@@ -6,20 +6,20 @@ The ablations are settings of the same loop: `dynamic=False` (GEAM-static), `mod
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from rdkit.Chem import Mol
 
+from retable.common.checkpoints import Checkpoints
 from retable.geam.assembly import (
     AssemblyEnv,
-    Decision,
-    Graph,
     RandomAgent,
     SACAgent,
-    Transition,
     observe_graph,
     parse_fragment,
 )
@@ -28,6 +28,15 @@ from retable.geam.fgib import FGIB, score_fragments
 from retable.geam.fragments import fragment_molecule
 from retable.geam.modification import Population, canonical, reproduce, seeded_random
 from retable.geam.oracles import CountingOracle
+from retable.geam.replay import (
+    Action,
+    Decision,
+    Graph,
+    Transition,
+    pack_transitions,
+    unpack_transitions,
+)
+from retable.geam.resume import Keeper, python_random, python_state
 from retable.geam.vocabulary import Vocabulary
 
 logger = logging.getLogger("retable")
@@ -71,6 +80,19 @@ class Record:
         """Whether the run is over."""
         return self.calls >= self._budget or len(self._rows) >= self._max_molecules
 
+    def ahead(self, smiles: Iterable[str]) -> Iterable[None]:
+        """Let the oracle work on molecules that will be scored next, up to the end of the run.
+
+        Nothing else changes; `score` finds the values.
+        """
+        new: dict[str, None] = {}
+        for rows, text in enumerate(smiles, start=len(self._rows)):
+            if self.calls + len(new) >= self._budget or rows >= self._max_molecules:
+                break
+            if text not in self._call:
+                new[text] = None
+        return self._oracle.ahead(new)
+
     def score(self, smiles: str, source: str) -> float:
         """Score a molecule (canonical SMILES) and add its row.
 
@@ -91,6 +113,18 @@ class Record:
         """All rows so far."""
         table = pd.DataFrame(self._rows, columns=["smiles", "score", "source", "call"])
         return table.astype({"score": float, "call": int})
+
+    def state_dict(self) -> dict[str, Any]:
+        """The rows and what the oracle is known to say."""
+        return {"rows": self._rows, "oracle": self._oracle.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        self._rows = list(state["rows"])
+        self._oracle.load_state_dict(state["oracle"])
+        self._call = {}
+        for smiles, _, _, call in self._rows:
+            self._call.setdefault(smiles, call)
 
 
 @dataclass
@@ -119,6 +153,8 @@ class _Assembly:
         self.fragment_atoms: list[int] = []
         self._due = 0
         self._warmed = False
+        self._critic_updates = 0  # that are still to be made now, of the critics alone
+        self._updates = 0  # that are still to be made now
 
     @property
     def exploring(self) -> bool:
@@ -131,7 +167,7 @@ class _Assembly:
         if self.agent is not None:
             self.agent.set_vocabulary(self._vocabulary)
 
-    def _decide(self) -> tuple[list[tuple[int, int, int]], list[Decision] | None, str]:
+    def _decide(self) -> tuple[list[Action], list[Decision] | None, str]:
         if self.agent is None:
             return self._random.act(self._states), None, "random"
         if self.exploring:
@@ -161,30 +197,84 @@ class _Assembly:
             self._states[k] = after
         self.steps += len(self._envs)
 
-    def learn(self) -> None:
-        """The updates that are due."""
+    def plan_updates(self) -> None:
+        """Set down which updates are due; `update` makes one of them."""
         sac = self._config.sac
         if self.agent is None or not len(self.agent.buffer):
             return
         if sac.stabilise and not self.exploring and not self._warmed:
             self._warmed = True
-            for _ in range(sac.critic_updates):
-                self.agent.update(actor=False)
+            self._critic_updates = sac.critic_updates
         if self.steps < sac.update_after:
             return
         self._due += len(self._envs)
+        self._updates += self._due // sac.update_every * sac.updates
+        self._due %= sac.update_every
+
+    def update(self) -> bool:
+        """Make one of the updates that are due; False where none is left."""
+        if self._critic_updates:
+            self._critic_updates -= 1
+            self.agent.update(actor=False)
+            return True
+        if not self._updates:
+            return False
+        self._updates -= 1
+        sac = self._config.sac
         train_alpha = (
             sac.alpha_steps is not None and sac.alpha_steps[0] <= self.steps < sac.alpha_steps[1]
         )
-        while self._due >= sac.update_every:
-            self._due -= sac.update_every
-            for _ in range(sac.updates):
-                critics_only = sac.stabilise and self.exploring
-                self.agent.update(actor=not critics_only, train_alpha=train_alpha)
+        critics_only = sac.stabilise and self.exploring
+        self.agent.update(actor=not critics_only, train_alpha=train_alpha)
+        return True
+
+    def state_dict(self) -> dict[str, Any]:
+        """The agents, the episodes' actions, what is finished, counters."""
+        last = [e.transition for e in self.finished if e.transition is not None]
+        return {
+            "random": self._random.state_dict(),
+            "agent": None if self.agent is None else self.agent.state_dict(),
+            "paths": [list(env.path) for env in self._envs],
+            "steps": self.steps,
+            "finished": [
+                (e.smiles, e.source, e.length, e.transition is not None) for e in self.finished
+            ],
+            "transitions": pack_transitions(last),
+            "entropies": list(self.entropies),
+            "fragment_atoms": list(self.fragment_atoms),
+            "due": (self._due, self._warmed, self._critic_updates, self._updates),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state_dict` gave; the vocabulary is that of the moment."""
+        self._random.set_vocabulary(self._vocabulary)
+        self._random.load_state_dict(state["random"])
+        if self.agent is not None:
+            self.agent.load_state_dict(state["agent"], self._vocabulary)
+        pairs = zip(self._envs, state["paths"], strict=True)
+        self._states = [observe_graph(env.repeat(path)) for env, path in pairs]
+        self.steps = state["steps"]
+        last = iter(unpack_transitions(state["transitions"]))
+        self.finished = [
+            _Finished(smiles, source, length, next(last) if learns else None)
+            for smiles, source, length, learns in state["finished"]
+        ]
+        self.entropies = list(state["entropies"])
+        self.fragment_atoms = list(state["fragment_atoms"])
+        self._due, self._warmed, self._critic_updates, self._updates = state["due"]
+
+
+@dataclass
+class _Batch:
+    """What is known of the molecules assembled since the last batch, until it is noted."""
+
+    exploring: bool = False
+    y: list[float] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
 
 
 class _Run:
-    """One run of the loop."""
+    """One run of the loop: stages that follow each other, with the state kept in between."""
 
     def __init__(
         self,
@@ -194,54 +284,61 @@ class _Run:
         config: GenerationConfig,
         seed: int,
         start: Mapping[str, float],
+        keep: Keeper,
     ):
         limit = 4 * config.budget if config.max_molecules is None else config.max_molecules
         self.record = Record(oracle, config.budget, limit)
         self._config = config
         self._fgib = fgib
+        self._keep = keep
         self._vocabulary = Vocabulary(dict(vocabulary.scores), config.vocabulary_limit)
         self._initial = frozenset(self._vocabulary.fragments)
         self._population = Population(config.population)
         self._population.add(start.items())
         self._rng = seeded_random(seed, 1)
         self._assembly = None
+        self._stage = "breed"
         if config.assembly != "none":
             self._assembly = _Assembly(self._vocabulary, config, seed)
+            self._stage = "assemble"
+        self._batch = _Batch()
+        self._failures = 0
         self._random_phase: list[float] = []
         self.history = [(0, tuple(self._vocabulary.fragments))]
         self.progress: list[dict[str, float | int | str]] = []
 
     def run(self) -> None:
-        if self._assembly is None:
-            self._modify_alone()
-            return
-        while not self.record.full:
-            was_exploring = self._assembly.exploring
-            self._assembly.step()
-            ends_phase = was_exploring and not self._assembly.exploring
-            block = self._assembly.steps // self._config.oracle_every
-            crossed = block > (self._assembly.steps - self._config.episodes) // (
-                self._config.oracle_every
-            )
-            if crossed or ends_phase:
-                self._score_batch(was_exploring)
-            if not self.record.full:
-                self._assembly.learn()
+        """All stages up to the end: of the budget, of the rows, or of valid offspring."""
+        stages: dict[str, Callable[[], str]] = {
+            "assemble": self._assemble,
+            "score": self._score,
+            "modify": self._modify,
+            "learn": self._learn,
+            "breed": self._breed,
+        }
+        while self._stage != "end":
+            self._stage = stages[self._stage]()
+            self._keep(self.state_dict)
 
-    def _modify_alone(self) -> None:
-        failures = 0
-        while not self.record.full:
-            offspring = self._modify(self._config.episodes * self._config.offspring)
-            failures = 0 if offspring else failures + 1
-            if failures == _OFFSPRING_FAILURES:
-                logger.warning("no parents have valid offspring any more: the run ends early")
-                return
-            self._update_vocabulary(offspring)
-            self._note("modification", 0, [], [])
-
-    def _score_batch(self, exploring: bool) -> None:
-        """The oracle on the molecules assembled since the last batch, then on their offspring."""
+    def _assemble(self) -> str:
+        """One step of all episodes."""
+        if self.record.full:
+            return "end"
         assembly = self._assembly
+        self._batch = _Batch(exploring=assembly.exploring)
+        assembly.step()
+        ends_phase = self._batch.exploring and not assembly.exploring
+        every = self._config.oracle_every
+        crossed = assembly.steps // every > (assembly.steps - self._config.episodes) // every
+        if crossed or ends_phase:
+            return "score"
+        assembly.plan_updates()
+        return "learn"
+
+    def _score(self) -> str:
+        """The oracle on the molecules assembled since the last batch."""
+        assembly = self._assembly
+        self._evaluate([episode.smiles for episode in assembly.finished])
         finished, assembly.finished = assembly.finished, []
         scored: list[tuple[str, float]] = []
         for episode in finished:
@@ -256,26 +353,61 @@ class _Run:
                     Transition(last.state, last.decision, last.reward, last.next_state, y)
                 )
         self._population.add(scored)
-        if exploring:
-            self._random_phase += [y for _, y in scored]
+        self._batch.y = [y for _, y in scored]
+        self._batch.lengths = [episode.length for episode in finished]
+        if self._batch.exploring:
+            self._random_phase += self._batch.y
             if assembly.agent is not None and self._config.sac.stabilise and self._random_phase:
                 assembly.agent.standardise(self._random_phase)
-        elif self._config.modification and len(self._population) >= 2:
-            self._update_vocabulary(self._modify(len(scored) * self._config.offspring))
-        phase = "random" if exploring or assembly.agent is None else "sac"
-        lengths = [episode.length for episode in finished]
-        self._note(phase, assembly.steps, [y for _, y in scored], lengths)
+        return "modify"
 
-    def _modify(self, count: int) -> list[tuple[str, float]]:
+    def _modify(self) -> str:
+        """Offspring of the best molecules so far, as many as were assembled and a factor."""
+        assembly, batch = self._assembly, self._batch
+        if not batch.exploring and self._config.modification and len(self._population) >= 2:
+            self._update_vocabulary(self._offspring(len(batch.y) * self._config.offspring))
+        phase = "random" if batch.exploring or assembly.agent is None else "sac"
+        self._note(phase, assembly.steps, batch.y, batch.lengths)
+        if not self.record.full:
+            assembly.plan_updates()
+        return "learn"
+
+    def _learn(self) -> str:
+        """One of the updates that are due."""
+        return "learn" if self._assembly.update() else "assemble"
+
+    def _breed(self) -> str:
+        """Offspring without any assembly."""
+        if self.record.full:
+            return "end"
+        offspring = self._offspring(self._config.episodes * self._config.offspring)
+        self._failures = 0 if offspring else self._failures + 1
+        if self._failures == _OFFSPRING_FAILURES:
+            logger.warning("no parents have valid offspring any more: the run ends early")
+            return "end"
+        self._note("modification", 0, [], [])
+        return "breed"
+
+    def _evaluate(self, smiles: Sequence[str]) -> None:
+        self._keep.evaluate(self.record.ahead(smiles), self.state_dict)
+
+    def _offspring(self, count: int) -> list[tuple[str, float]]:
         """So many offspring of the population, scored; they join it together."""
+        if self.record.full:
+            return []
+        # While the oracle works the generator stays what it was before: so it may be saved.
+        rng = python_random(python_state(self._rng))
+        rate = self._config.mutation_rate
+        drawn = (reproduce(self._population, rate, rng) for _ in range(count))
+        children = [child for child in drawn if child is not None]
+        self._evaluate(children)
+        self._rng = rng
         offspring: list[tuple[str, float]] = []
-        for _ in range(count):
+        for child in children:
             if self.record.full:
                 break
-            child = reproduce(self._population, self._config.mutation_rate, self._rng)
-            if child is not None:
-                y = self.record.score(child, "ga")
-                offspring.append((child, 0.0 if math.isnan(y) else y))
+            y = self.record.score(child, "ga")
+            offspring.append((child, 0.0 if math.isnan(y) else y))
         self._population.add(offspring)
         return offspring
 
@@ -321,6 +453,62 @@ class _Run:
             row,
         )
 
+    def outcome(self) -> dict[str, Any]:
+        """What the result is made of."""
+        return {
+            "stage": self._stage,
+            "record": self.record.state_dict(),
+            "history": _pack_history(self.history),
+            "progress": self.progress,
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the rest of the run depends on."""
+        return self.outcome() | {
+            "vocabulary": {name: float(score) for name, score in self._vocabulary.scores.items()},
+            "population": (self._population.smiles, self._population.scores),
+            "rng": python_state(self._rng),
+            "batch": (self._batch.exploring, self._batch.y, self._batch.lengths),
+            "failures": self._failures,
+            "random_phase": self._random_phase,
+            "assembly": None if self._assembly is None else self._assembly.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state_dict` gave; of an ended run `outcome` is enough."""
+        self._stage = state["stage"]
+        self.record.load_state_dict(state["record"])
+        self.history = _unpack_history(state["history"])
+        self.progress = list(state["progress"])
+        if self._stage == "end":
+            return
+        self._vocabulary.replace(state["vocabulary"])
+        self._population = Population(self._config.population)
+        self._population.add(zip(*state["population"], strict=True))
+        self._rng = python_random(state["rng"])
+        self._batch = _Batch(*state["batch"])
+        self._failures = state["failures"]
+        self._random_phase = list(state["random_phase"])
+        if self._assembly is not None:
+            self._assembly.load_state_dict(state["assembly"])
+
+
+def _pack_history(history: list[tuple[int, tuple[str, ...]]]) -> dict[str, Any]:
+    """Vocabularies as numbers: most of their fragments are in the one before."""
+    number: dict[str, int] = {}
+    rows = [[number.setdefault(f, len(number)) for f in fragments] for _, fragments in history]
+    return {
+        "calls": [calls for calls, _ in history],
+        "fragments": list(number),
+        "rows": [torch.tensor(row, dtype=torch.int32) for row in rows],
+    }
+
+
+def _unpack_history(state: Mapping[str, Any]) -> list[tuple[int, tuple[str, ...]]]:
+    names = state["fragments"]
+    rows = [tuple(names[k] for k in row.tolist()) for row in state["rows"]]
+    return list(zip(state["calls"], rows, strict=True))
+
 
 def _mean(values: list[float] | list[int]) -> float:
     return float(np.mean(values)) if values else math.nan
@@ -334,6 +522,8 @@ def run_geam(
     seed: int,
     *,
     start: Mapping[str, float] | None = None,
+    checkpoints: Checkpoints | None = None,
+    name: str = "geam",
 ) -> GenerationResult:
     """Generate molecules with GEAM or one of its ablations.
 
@@ -352,8 +542,12 @@ def run_geam(
         fgib: scores the fragments of offspring; may be None where nothing is dynamic.
         seed: of everything random. Runs that share a seed share their random phase.
         start: canonical SMILES and scores of the first population (GEAM-w/o A needs one).
+        checkpoints: where the state is kept while the run lasts; a run that was killed at any
+            moment and started again gives the same result. None keeps nothing.
+        name: tells apart the runs of one job.
 
     Raises:
+        SystemExit: 143 after SIGTERM, with the state in a checkpoint.
         ValueError: empty vocabulary; `dynamic` without a bottleneck; no assembly and no `start`;
             an oracle's value outside [0, 1].
     """
@@ -364,6 +558,13 @@ def run_geam(
         raise ValueError("fgib is None; a dynamic vocabulary needs the bottleneck")
     if config.assembly == "none" and len(start or {}) < 2:
         raise ValueError("assembly is 'none'; it needs a start population of two at least")
-    run = _Run(oracle, vocabulary, fgib, config, seed, start or {})
-    run.run()
+    with Keeper(checkpoints, name) as keep:
+        run = _Run(oracle, vocabulary, fgib, config, seed, start or {}, keep)
+        found = keep.load()
+        if found is not None:
+            run.load_state_dict(found)
+        if found is None or found["stage"] != "end":
+            run.run()
+            # A later run of the same job may be killed: this one is not made again.
+            keep.save(run.outcome)
     return GenerationResult(run.record.table(), run.history, pd.DataFrame(run.progress))

@@ -1,7 +1,8 @@
 """Oracles: the seven multi-property tasks of GuacaMol, the docking property, and counting."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from rdkit import Chem, DataStructs
 from rdkit.Chem import QED, Crippen, Mol, rdFingerprintGenerator, rdMolDescriptors
@@ -24,6 +25,16 @@ class BudgetExhausted(RuntimeError):
     """No oracle call is left."""
 
 
+def evaluate_many(fn: Callable[[Mol], float], mols: Sequence[Mol]) -> Iterator[float]:
+    """`fn` of molecules in their order; by `fn.many`, side by side, where it has such a method."""
+    many = getattr(fn, "many", None)
+    return map(fn, mols) if many is None else many(mols)
+
+
+class OracleStopped(RuntimeError):
+    """An oracle was ended from outside: its failure says nothing of the molecule."""
+
+
 class CountingOracle:
     """Scores SMILES; `fn` is called once for each distinct molecule.
 
@@ -37,6 +48,7 @@ class CountingOracle:
     def __init__(self, fn: Callable[[Mol], float], budget: int):
         self._fn, self._budget = fn, budget
         self.order: dict[str, float] = {}
+        self._ahead: dict[str, float] = {}
 
     @property
     def calls(self) -> int:
@@ -49,8 +61,38 @@ class CountingOracle:
         if key not in self.order:
             if self.calls >= self._budget:
                 raise BudgetExhausted(f"all {self._budget} oracle calls are used")
-            self.order[key] = float(self._fn(mol))
+            known = self._ahead.pop(key, None)
+            self.order[key] = float(self._fn(mol)) if known is None else known
         return self.order[key]
+
+    def ahead(self, smiles: Iterable[str]) -> Iterator[None]:
+        """Evaluate molecules that will be scored, one a step of the iterator, in their order.
+
+        A function that has a method `many` gets them together. They count as calls when they are
+        scored; whoever stops in between keeps what is there.
+        """
+        mols: dict[str, Mol] = {}
+        for text in smiles:
+            mol = parse_smiles(text)
+            key = Chem.MolToSmiles(mol)
+            if key not in self.order and key not in self._ahead:
+                mols.setdefault(key, mol)
+        values = evaluate_many(self._fn, list(mols.values()))
+        for key, value in zip(mols, values, strict=True):
+            self._ahead[key] = float(value)
+            yield
+
+    def state_dict(self) -> dict[str, Any]:
+        """Molecules and scores, those of calls first."""
+        known = self.order | self._ahead
+        values = [float(value) for value in known.values()]
+        return {"calls": self.calls, "smiles": list(known), "scores": values}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        known = list(zip(state["smiles"], state["scores"], strict=True))
+        self.order = dict(known[: state["calls"]])
+        self._ahead = dict(known[state["calls"] :])
 
 
 def _gauss(x: float, mu: float, s: float) -> float:

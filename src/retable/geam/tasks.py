@@ -8,6 +8,7 @@ from pathlib import Path
 from rdkit.Chem import Mol
 
 from retable.common.data.bundles import read_bundle
+from retable.common.environment import cache_folder
 from retable.common.errors import InputError
 from retable.geam.docking import DOCKING_TARGETS, DockingProperty, VinaEngine, docking_target
 from retable.geam.oracles import mpo
@@ -16,13 +17,20 @@ _BINARIES = {"linux": "vina_linux", "darwin": "vina_mac_catalina"}
 
 
 def make_oracle(
-    name: str, receptors: Sequence[Path], folder: Path, exhaustiveness: int = 1
+    name: str,
+    receptors: Sequence[Path],
+    folder: Path,
+    exhaustiveness: int = 1,
 ) -> Callable[[Mol], float]:
     """The property of a task.
 
+    Docking scores are kept in the user's cache (`docking/` there): all jobs of a target share
+    them, and they outlive the results, since each is a measurement of some seconds. As many
+    ligands are docked side by side as the job has threads; torch keeps one of them.
+
     Args:
         receptors: the bundle of receptors and engine, for docking targets.
-        folder: of this job alone; receptor, engine and the cache of docking scores go there.
+        folder: of this job alone; receptor and engine go there.
 
     Raises:
         ValueError: unknown task.
@@ -37,14 +45,32 @@ def make_oracle(
         raise InputError(f"no docking engine for {sys.platform}; there are {sorted(_BINARIES)}")
     files = read_bundle(receptors[0])
     folder.mkdir(parents=True, exist_ok=True)
-    for file in (binary, f"{name.upper()}_target.pdbqt"):
+    receptor = f"{name.upper()}_target.pdbqt"
+    for file in (binary, receptor):
         if file not in files:
-            raise InputError(f"{receptors[0]}: no {file}, which docking target {name!r} needs")
+            raise InputError(
+                f"{receptors[0]}: no {file}, which docking target {name!r} needs; name a folder "
+                f"with your own {file} and the other files of dockstring in config/config.yaml "
+                "(data: dockstring: /path)"
+            )
         (folder / file).write_bytes(files[file])
     engine = folder / binary
     engine.chmod(engine.stat().st_mode | stat.S_IXUSR)
-    receptor, box = docking_target(name, folder)
-    cache = folder / f"docking_{name}.tsv"
+    cache = cache_folder() / "docking"
+    cache.mkdir(parents=True, exist_ok=True)
+    place, box = docking_target(name, folder)
     return DockingProperty(
-        VinaEngine(receptor, box, cache=cache, binary=engine, exhaustiveness=exhaustiveness)
-    )
+        VinaEngine(
+            place, box, cache=cache, binary=engine, exhaustiveness=exhaustiveness,
+            threads=_threads_for_docking(),
+        )
+    )  # fmt: skip
+
+
+def _threads_for_docking() -> int:
+    """The job's threads; torch computes on one from now on, for which alone bytes are promised."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    return threads

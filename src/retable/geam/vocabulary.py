@@ -39,6 +39,10 @@ class Vocabulary:
         """A copy of the scores, best first."""
         return dict(self._scores)
 
+    def replace(self, scores: Mapping[str, float]) -> None:
+        """Take these fragments instead, the best `size_limit` of them."""
+        self._keep(scores)
+
     def update(self, new: Mapping[str, float], max_update: int) -> int:
         """Offer fragments: the best `max_update` of `new` join unless they are known already.
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -68,11 +69,14 @@ def generate(
         fgib.eval()
         for name in methods.split("+"):
             method = name.replace(".", "/")
+            keeping = {"checkpoints": checkpoints, "name": f"{name}-seed{seed}"}
             if method in BASELINES:
-                result = _baseline(method, oracle, source, prior, settings, seed)
+                result = _baseline(method, oracle, source, prior, settings, seed, keeping)
             else:
-                first = _vocabulary(method, own, settings.vocabulary, seed, scores)
-                result = _assembly(method, oracle, first, fgib, source, y, settings, seed)
+                large = method == "geam_static_large"
+                size = settings.large_vocabulary if large else settings.vocabulary
+                first = _vocabulary(method, own, size, seed, scores)
+                result = _assembly(method, oracle, first, fgib, source, y, settings, seed, keeping)
             best = result.table.drop_duplicates("smiles")["score"].nlargest(100).mean()
             logger.info("%s, seed %d: mean of the 100 best %.3f", method, seed, best)
             key = {"dataset": dataset, "method": method, "seed": seed}
@@ -110,6 +114,7 @@ def _assembly(
     y: np.ndarray,
     settings: GenerateSettings,
     seed: int,
+    keeping: dict[str, Any],
 ) -> GenerationResult:
     """GEAM, an ablation, or random assembly from one vocabulary."""
     config = settings.generation
@@ -126,7 +131,7 @@ def _assembly(
     if config.assembly == "none":
         best = np.argsort(-np.nan_to_num(y, nan=-1.0), kind="stable")[: config.population]
         start = {library.smiles[k]: float(y[k]) for k in best if not np.isnan(y[k])}
-    return run_geam(oracle, vocabulary, fgib, config, seed, start=start)
+    return run_geam(oracle, vocabulary, fgib, config, seed, start=start, **keeping)
 
 
 def _baseline(
@@ -136,13 +141,14 @@ def _baseline(
     prior: Path,
     settings: GenerateSettings,
     seed: int,
+    keeping: dict[str, Any],
 ) -> GenerationResult:
     """A baseline with the same budget."""
     budget = settings.generation.budget
     if method == "random_library":
-        return random_library(oracle, library.test, budget=budget, seed=seed)
+        return random_library(oracle, library.test, budget=budget, seed=seed, **keeping)
     if method == "reinvent":
-        options = settings.reinvent.model_dump()
+        options = settings.reinvent.model_dump() | keeping
         return reinvent(oracle, SmilesLSTM.load(prior), budget=budget, seed=seed, **options)
     population = settings.generation.population
     order = np.random.default_rng((seed, 2)).permutation(len(library.smiles))[:population]
@@ -153,6 +159,7 @@ def _baseline(
         population=population,
         offspring=settings.ga_offspring,
         seed=seed,
+        **keeping,
     )
 
 

@@ -1,5 +1,6 @@
 """Label the library with a task's property."""
 
+import logging
 import math
 from pathlib import Path
 
@@ -11,7 +12,10 @@ from retable.common.data.arrays import save_arrays
 from retable.geam.config import LabelSettings
 from retable.geam.docking import DOCKING_TARGETS
 from retable.geam.library import Library
+from retable.geam.oracles import evaluate_many
 from retable.geam.tasks import make_oracle
+
+logger = logging.getLogger("retable")
 
 
 def labels(
@@ -35,7 +39,9 @@ def labels(
     oracle = make_oracle(dataset, receptors, checkpoints.folder, settings.exhaustiveness)
     y = np.full(len(molecules.smiles), np.nan)
     count = settings.docked if dataset in DOCKING_TARGETS else len(y)
-    for k, smiles in enumerate(molecules.smiles[:count]):
-        score = oracle(Chem.MolFromSmiles(smiles))
+    mols = [Chem.MolFromSmiles(smiles) for smiles in molecules.smiles[:count]]
+    for k, score in enumerate(evaluate_many(oracle, mols)):
         y[k] = 0.0 if math.isnan(score) else score
+        if dataset in DOCKING_TARGETS and (k + 1) % 20 == 0:
+            logger.info("%d of %d molecules are docked", k + 1, len(mols))
     save_arrays(labels, {"y": y})
