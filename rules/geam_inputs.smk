@@ -98,7 +98,7 @@ def geam_docking_runs(name):
 
     def files(wildcards):
         config = project.paper("geam", wildcards.scale)
-        methods = [method.replace("/", ".") for method in config.docking_methods]
+        methods = [".".join(Path(method).parts) for method in config.docking_methods]
         return geam_generated(wildcards.scale, config.docking, methods, name)
 
     return files
