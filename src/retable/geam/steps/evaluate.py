@@ -102,7 +102,7 @@ def docking(
 
 def _read(paths: list[Path]) -> pd.DataFrame:
     frames = [pd.read_csv(path) for path in paths]
-    return pd.concat([frame for frame in frames if len(frame)], ignore_index=True)
+    return pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
 
 
 def _budget(table: pd.DataFrame) -> int:
@@ -198,7 +198,8 @@ def _progress_rows(progress: pd.DataFrame) -> list[Row]:
         key = {"dataset": task, "method": method, "seed": int(seed)}
         if method == "reinvent":
             share = float(np.average(run["validity"], weights=run["strings"]))
-            out.append({"experiment": "generation", **key, "metric": "validity", "value": share})
+            experiment = "docking" if task in DOCKING_TARGETS else "generation"
+            out.append({"experiment": experiment, **key, "metric": "validity", "value": share})
             continue
         if method.startswith("assembly/"):
             continue

@@ -87,7 +87,9 @@ def generate(
     for frames, path in (
         (tables, molecules), (progresses, progress), (vocabularies, vocabulary)
     ):  # fmt: skip
-        frame = pd.concat([part for part in frames if len(part)], ignore_index=True)
+        # Baselines have no vocabulary, some no progress: their files have no rows.
+        filled = [part for part in frames if len(part)] or frames[:1]
+        frame = pd.concat(filled, ignore_index=True)
         rest = [name for name in frame.columns if name not in columns]
         write_csv(frame[[*columns, *rest]], path)
 
