@@ -1,14 +1,23 @@
 """The evaluation's measures by hand, and bad input of the steps."""
 
+import numpy as np
 import pandas as pd
 import pytest
+import torch
 from rdkit import Chem
+from safetensors.torch import save_file
 
+from retable.common.checkpoints import Checkpoints
+from retable.common.data.arrays import save_arrays
 from retable.common.errors import InputError
+from retable.common.seeds import Seeds
+from retable.geam.config import GenerateSettings
+from retable.geam.fgib import FGIB
+from retable.geam.fragments import fragment_molecule
 from retable.geam.library import Library
 from retable.geam.oracles import docking_property, qed, sa_score
 from retable.geam.steps.evaluate import _gaps, _Judge, _measures, _new_share
-from retable.geam.steps.generate import _vocabulary
+from retable.geam.steps.generate import _vocabulary, generate
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 PIPERIDINE = "CC(=O)Nc1ccc(OCC(O)CN2CCCCC2)cc1"
@@ -96,3 +105,51 @@ def test_vocabularies():
     assert len(drawn) > 1
     with pytest.raises(InputError, match="vocabulary is 4; there are 3 distinct"):
         _vocabulary("geam", scores, 4, 0, "s.csv")
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    """The inputs of generation: a library, labels, a bottleneck, scores of fragments."""
+    molecules = [PIPERIDINE, "CC(=O)Nc1ccc(OCC)cc1", "CCOc1ccccc1C(=O)NC", "COc1ccc(CCN)cc1"]
+    molecules = tuple(Chem.CanonSmiles(smiles) for smiles in molecules)
+    graphs = tuple(fragment_molecule(smiles) for smiles in molecules)
+    Library(molecules, graphs, molecules[1:], molecules, {}).save(tmp_path / "library.npz")
+    save_arrays(tmp_path / "labels.npz", {"y": np.full(len(molecules), 0.2)})
+    torch.manual_seed(0)
+    weights = {f"seed0.{name}": value for name, value in FGIB().state_dict().items()}
+    save_file(weights, tmp_path / "models.safetensors")
+    names = sorted({fragment for graph in graphs for fragment in graph.fragments})
+    scores = pd.DataFrame({"seed": 0, "fragment": names, "fgib": 0.1, "property": 0.1})
+    scores.to_csv(tmp_path / "scores.csv", index=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("method", "logs", "has_vocabulary"),
+    [("graph_ga", False, False), ("random_library", False, False), ("geam_static", True, True)],
+)
+def test_a_job_of_one_method_writes_all_its_files(prepared, method, logs, has_vocabulary):
+    small = {
+        "vocabulary": 4,
+        "ga_offspring": 2,
+        "generation": {"budget": 3, "max_molecules": 6, "population": 3, "random_steps": 16},
+    }
+    files = [prepared / f"{name}.csv" for name in ("molecules", "progress", "vocabulary")]
+    generate(
+        *(prepared / name for name in ("library.npz", "labels.npz", "models.safetensors")),
+        prepared / "scores.csv",
+        prepared / "prior.safetensors",
+        [],
+        *files,
+        dataset="perindopril",
+        methods=method,
+        seeds=Seeds.parse("0"),
+        settings=GenerateSettings.model_validate(small),
+        checkpoints=Checkpoints(prepared / "checkpoints", "test"),
+    )
+    molecules, progress, vocabulary = (pd.read_csv(file) for file in files)
+    assert set(molecules["method"]) == {method}
+    assert molecules["call"].max() <= 3
+    assert (len(progress) > 0) == logs
+    assert (len(vocabulary) > 0) == has_vocabulary
+    assert list(progress.columns[:3]) == list(vocabulary.columns[:3])
