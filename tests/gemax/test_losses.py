@@ -198,3 +198,22 @@ def test_weights_stay_within_their_range_and_in_a_checkpoint():
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: vertex_distribution(Z, G[:, :1], MASK), r"g: shape \(1, 1\), must be \(1, 2\)"),
+        (lambda: vertex_distribution(Z, G.expand(2, 2), MASK), r"g: shape \(2, 2\), must be"),
+        (lambda: orthogonality_loss(Z, PATH[0], MASK), r"adj: shape \(3, 3\), must be \(1, 3, 3\)"),
+        (lambda: packing_entropy(HALVES[0], HALVES, MASK), r"p: shape \(3,\), must be \(1, 3\)"),
+        (lambda: packing_entropy(HALVES, HALVES, MASK), r"p: entries from 0.5, sums from 1.5"),
+        (
+            lambda: packing_entropy(torch.tensor([[-1.0, 1, 1]]), HALVES, MASK),
+            r"p: entries from -1.0",
+        ),
+    ],
+)
+def test_shapes_and_distributions_that_do_not_fit(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

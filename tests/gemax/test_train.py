@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from retable.common.checkpoints import Checkpoints
-from retable.gemax.config import TrainConfig
+from retable.common.errors import InputError
+from retable.gemax.config import OBJECTIVES, TrainConfig
 from retable.gemax.data import GraphSet, molecules_to_graphs, pad
 from retable.gemax.model import GIN, GeMaxEncoder
 from retable.gemax.objectives import (
@@ -279,7 +280,41 @@ def test_bad_input(graphs):
         embed(GeMaxEncoder(10, CONFIG), graphs, "max")
 
 
-def test_a_loss_that_is_not_finite_stops(graphs):
-    bad = GraphSet(graphs.adjacency, [x * np.nan for x in graphs.features], graphs.labels, "m")
-    with pytest.raises(ValueError, match=r"not finite|must be within \[0, 1\]"):
-        fit(bad, "infograph", CONFIG, 0)
+@pytest.mark.parametrize("objective", ["gemax", "infograph"])
+def test_a_loss_that_is_not_finite_stops(graphs, objective):
+    # Finite features whose sums over a layer are not.
+    large = [np.float32(1e38) * x for x in graphs.features]
+    bad = GraphSet(graphs.adjacency, large, graphs.labels, "m")
+    with pytest.raises(InputError, match="the loss is not finite in epoch 1, step 1"):
+        fit(bad, objective, CONFIG, 0)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_statistics_are_those_of_one_pass_for_every_objective(graphs, objective):
+    encoder = fit(graphs, objective, CONFIG, 0).encoder
+    first = encoder.gin.convs[0]
+    means, variances = [], []
+    with torch.no_grad():
+        for rows in (range(4), range(4, 8)):
+            adj, x, mask = pad(graphs.subset(rows))
+            h = (1 + first.eps) * x + adj @ x
+            h = torch.relu(first.second(torch.relu(first.first(h))))[mask]
+            means.append(h.mean(0))
+            variances.append(h.var(0))
+    assert torch.allclose(first.norm.norm.running_mean, sum(means) / 2, atol=1e-6)
+    assert torch.allclose(first.norm.norm.running_var, sum(variances) / 2, atol=1e-6)
+
+
+def test_bad_graphs():
+    one = molecules_to_graphs(["CCO"], [0], "m")
+    for objective in ("infograph", "graphcl", "autogcl"):
+        with pytest.raises(ValueError, match=f"graphs: 1, {objective} tells graphs apart"):
+            fit(one, objective, CONFIG, 0)
+    features = [np.full_like(one.features[0], np.nan)]
+    with pytest.raises(ValueError, match="graph 0: features that are not finite"):
+        GraphSet(one.adjacency, features, one.labels, "m")
+
+
+def test_untrained_joins_a_last_batch_of_one_graph():
+    methane = molecules_to_graphs(["C"] * 5, [0, 1, 0, 1, 0], "m")
+    assert fit(methane, "untrained", CONFIG, 0).encoder.gin is not None

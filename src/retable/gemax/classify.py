@@ -56,6 +56,8 @@ def kernel_accuracy(
     kernel, y = np.asarray(K, dtype=np.float64), check_labels(y, folds)
     if kernel.shape != (len(y), len(y)) or not np.isfinite(kernel).all():
         raise ValueError(f"K: shape {kernel.shape}, must be finite ({len(y)}, {len(y)})")
+    if not np.allclose(kernel, kernel.T):
+        raise ValueError("K: is not symmetric")
     return _nested(SVC(kernel="precomputed"), "C", kernel, y, seed, folds, candidates, inner_folds)
 
 
@@ -85,6 +87,8 @@ def _nested(
 ) -> float:
     from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 
+    if not candidates or not all(c > 0 for c in candidates):
+        raise ValueError(f"candidates: {tuple(candidates)}, must be some values of C > 0")
     inner = StratifiedKFold(inner_folds, shuffle=True, random_state=seed)
     outer = StratifiedKFold(folds, shuffle=True, random_state=seed)
     search = GridSearchCV(machine, {parameter: list(candidates)}, cv=inner)
@@ -94,11 +98,13 @@ def _nested(
 def effective_rank(embeddings: Any) -> float:
     """exp of the entropy of the normalised singular values of standardised embeddings (n, d).
 
-    Columns that are constant are left out; ValueError where all are.
+    Columns that are constant up to rounding are left out; ValueError where all are, and for values
+    that are not a finite (n, d).
     """
     x = np.asarray(embeddings, dtype=np.float64)
-    spread = x.std(0)
-    x = x[:, spread > 1e-12]
+    if x.ndim != 2 or not x.size or not np.isfinite(x).all():
+        raise ValueError(f"embeddings: shape {x.shape}, must be finite (n, d)")
+    x = x[:, x.std(0) > np.maximum(1e-12, 1e-9 * np.abs(x).max(0))]
     if not x.shape[1]:
         raise ValueError("embeddings: every column is constant")
     x = (x - x.mean(0)) / x.std(0)

@@ -55,7 +55,7 @@ class KernelSettings(Settings):
 
     methods: tuple[Literal["wl", "graphlet"], ...] = Field((), description="which kernels")
     iterations: int = Field(5, ge=1, description="of Weisfeiler and Lehman's refinement")
-    graphlet_sizes: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+    graphlet_sizes: tuple[Annotated[int, Field(ge=3)], ...] = Field(
         (3, 4), min_length=1, description="vertices of a graphlet"
     )
     graphlet_samples: int = Field(100, ge=1, description="sampled graphlets of a size and graph")
@@ -82,6 +82,7 @@ class SemiSettings(StepSettings):
     epochs: int = Field(60, ge=1, description="of fine-tuning; the last one counts")
     lr: float = Field(1e-3, gt=0, description="Adam's learning rate")
     batch: int = Field(100, ge=2, description="graphs a batch")
+    readout: Readout = Field("sum", description="of the layers over the vertices")
     methods: tuple[str, ...] = Field(
         ("untrained", "gemax", "infograph"), description="pretraining; untrained: from scratch"
     )
@@ -112,7 +113,8 @@ class SpeedSettings(StepSettings):
     """Training time of the objectives, one against another."""
 
     dataset: str = Field("mutag", description="its graphs and its settings of training")
-    rounds: int = Field(5, ge=1, description="epochs of each, in alternation")
+    rounds: int = Field(5, ge=1, description="timings of each, in alternation")
+    epochs: int = Field(5, ge=2, description="of a timing, from which that of one is taken")
     base: str = Field("infograph", description="what the ratios are to")
 
 
@@ -160,7 +162,12 @@ class Config(PaperConfig):
             raise ValueError(
                 f"speed: '{self.speed.base}' is no trained method of '{self.speed.dataset}'"
             )
+        first, last = self.seeds[0], self.seeds[-1]
+        if tuple(self.seeds) != tuple(range(first, last + 1)):
+            raise ValueError(f"seeds: {list(self.seeds)}, must rise by one")
         for dataset, semi in self.semi.items():
+            if semi.readout != self.accuracy[dataset].readout:
+                raise ValueError(f"semi: {dataset}: readout must be that of `accuracy`")
             missing = set(semi.methods) - set(self.trained(dataset))
             if missing:
                 raise ValueError(

@@ -35,7 +35,7 @@ class GraphSet:
 
     Raises:
         ValueError: lists of different lengths; a bad adjacency matrix, named by its graph's number;
-            features that do not fit.
+            features that do not fit or are not finite.
     """
 
     adjacency: Sequence[Any]
@@ -59,6 +59,8 @@ class GraphSet:
                 raise ValueError(
                     f"graph {number}: features of shape {np.shape(x)}, must be ({n}, {width})"
                 )
+            if not np.isfinite(x).all():
+                raise ValueError(f"graph {number}: features that are not finite")
 
     def __len__(self) -> int:
         return len(self.adjacency)

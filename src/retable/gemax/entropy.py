@@ -98,8 +98,10 @@ def graph_entropy(adj: Any, p: Any, tol: float = 1e-7, max_sets: int = MOST_SETS
         max_sets: refuse graphs with more maximal stable sets.
 
     Raises:
-        ValueError: bad adjacency matrix or distribution; too many stable sets.
+        ValueError: bad adjacency matrix or distribution; tol <= 0; too many stable sets.
     """
+    if not tol > 0:
+        raise ValueError(f"tol: {tol}, must be > 0: the gap reaches 0 in the limit alone")
     adjacency = check_adjacency(adj)
     p = check_distribution(p, len(adjacency))
     support = p > 0
@@ -139,7 +141,7 @@ def orthonormal_lower_bound(z: Any, c: Any, p: Any) -> float:
     z, c = np.asarray(z, dtype=np.float64), np.asarray(c, dtype=np.float64)
     if z.ndim != 2 or c.shape != (z.shape[1],):
         raise ValueError(f"z, c: shapes {z.shape} and {c.shape}, must be (n, d) and (d,)")
-    if abs(np.linalg.norm(c) - 1) > 1e-6:
+    if not abs(np.linalg.norm(c) - 1) <= 1e-6:
         raise ValueError(f"c: norm {np.linalg.norm(c)}, must be 1")
     p = check_distribution(p, len(z))
     with np.errstate(divide="ignore"):

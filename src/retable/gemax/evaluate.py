@@ -51,6 +51,10 @@ def semi_supervised_accuracy(
     """
     from sklearn.model_selection import StratifiedKFold, train_test_split
 
+    if readout not in ("sum", "mean"):
+        raise ValueError(f"readout: '{readout}', must be sum or mean")
+    if not 0 < share < 1:
+        raise ValueError(f"share: {share}, must be within (0, 1)")
     y = check_labels(graphs.labels, folds)
     targets = torch.from_numpy(np.unique(y, return_inverse=True)[1])
     classes = int(targets.max()) + 1

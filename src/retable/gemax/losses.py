@@ -16,6 +16,8 @@ _DENSE_VERTICES = 512
 def vertex_distribution(z: Tensor, g: Tensor, mask: Tensor) -> Tensor:
     """P_i = softmax_i(-||z_i - g||^2): (B, N), 0 on padding."""
     _check_shapes(z, mask)
+    if g.shape != (z.shape[0], z.shape[2]):
+        raise ValueError(f"g: shape {tuple(g.shape)}, must be {(z.shape[0], z.shape[2])}")
     distances = (z - g[:, None]).square().sum(-1)
     return torch.softmax((-distances).masked_fill(~mask, float("-inf")), dim=-1)
 
@@ -24,9 +26,10 @@ def packing_entropy(p: Tensor, a: Tensor, mask: Tensor) -> Tensor:
     """H_k = -sum_i P_i log(a_i + 1e-8).
 
     It is no bound of the graph entropy: the weights a are tied to the vertex-packing polytope by a
-    penalty alone. ValueError for weights outside [0, 1].
+    penalty alone. ValueError for weights outside [0, 1], and for p that is no distribution.
     """
     _check_weights(a, mask)
+    _check_distribution(p, mask)
     return -(p * torch.log(a + _GUARD)).masked_fill(~mask, 0).sum(-1)
 
 
@@ -43,12 +46,15 @@ def orthogonality_loss(
     norms that differ from 1.
 
     Args:
+        adj: entries above 0 are edges; its shape and its diagonal are all that is checked.
         self_loops: take self-loops into A, as the authors' code does: norms are free then.
         factored: without the N x N Gram matrix, by
             ||ZZ^T - I||^2 = ||Z^T Z||^2 - 2||Z||^2 + n less the adjacent pairs. In float32 it
             cancels where the loss is small. None: above 512 vertices.
     """
     _check_shapes(z, mask)
+    if adj.shape != (*mask.shape, mask.shape[1]):
+        raise ValueError(f"adj: shape {tuple(adj.shape)}, must be {(*mask.shape, mask.shape[1])}")
     if adj.diagonal(dim1=-2, dim2=-1).any():
         raise ValueError("adj: has self-loops; say self_loops=True instead")
     z = z.masked_fill(~mask[..., None], 0)
@@ -100,6 +106,19 @@ def _check_shapes(z: Tensor, mask: Tensor) -> None:
         )
     if not mask.any(-1).all():
         raise ValueError(f"mask: graph {int((~mask.any(-1)).nonzero()[0, 0])} has no vertices")
+
+
+def _check_distribution(p: Tensor, mask: Tensor) -> None:
+    if p.shape != mask.shape:
+        raise ValueError(f"p: shape {tuple(p.shape)}, must be {tuple(mask.shape)}")
+    real = p.detach().masked_fill(~mask, 0)
+    totals = real.sum(-1)
+    # A loss that became NaN is told by the training, which knows where it was.
+    if (real < 0).any() or ((totals - 1).abs() > 1e-3).any():
+        raise ValueError(
+            f"p: entries from {real.min().item()}, sums from {totals.min().item()} to "
+            f"{totals.max().item()}; must be >= 0 and sum to 1"
+        )
 
 
 def _check_weights(a: Tensor, mask: Tensor) -> None:

@@ -106,7 +106,7 @@ class EntropyMaximization(nn.Module):
         return total / len(views)
 
     def weight_step(self) -> None:
-        """Move the weights of the last batch's graphs, the encoder fixed."""
+        """Move the weights of the last batch's graphs, the encoder's parameters fixed."""
         encoder, views, index = self._last
         a = self.weights(index, views[0][2].shape[1]).requires_grad_()
         total = 0

@@ -61,20 +61,25 @@ def fit(
     """Train an encoder on graphs, not on their labels.
 
     Args:
-        objective: gemax, infograph, graphcl, autogcl, or untrained (random weights, with the
-            statistics of BatchNorm from one pass over the graphs). graphcl_gemax, autogcl_gemax:
-            the views of these methods, with J1 and J2 (means over both views) in place of their
-            contrast. lgae: a linear graph autoencoder, with an encoder of its own.
+        objective: gemax, infograph, graphcl, autogcl, or untrained (random weights).
+            graphcl_gemax, autogcl_gemax: the views of these methods, with J1 and J2 (means over
+            both views) in place of their contrast. lgae: a linear graph autoencoder, with an
+            encoder of its own.
         seed: of the initial weights, which all objectives share, and of the order of the batches.
         checkpoints, name: where and under which name the state is kept.
 
+    The statistics of BatchNorm are those of one pass over the graphs at the end, for every
+    objective alike: running ones would depend on how many passes an objective makes in a step.
+
     Raises:
-        ValueError: an unknown objective.
+        ValueError: an unknown objective; one graph for an objective that tells graphs apart.
         InputError: the loss became NaN or infinite.
     """
     if objective not in (*OBJECTIVES, "lgae"):
         known = ", ".join((*OBJECTIVES, "lgae"))
         raise ValueError(f"objective: '{objective}', must be one of {known}")
+    if len(graphs) == 1 and objective in ("infograph", "graphcl", "autogcl"):
+        raise ValueError(f"graphs: 1, {objective} tells graphs apart and needs at least 2")
     in_features = graphs.features[0].shape[1]
     encoder = new_encoder(in_features, config, seed)
     if objective == "lgae":
@@ -82,10 +87,7 @@ def fit(
     batches = GraphBatches(graphs)
     size = min(config.batch, len(graphs))
     if objective == "untrained":
-        with _one_pass_of_statistics(encoder), torch.no_grad():
-            encoder.train()
-            for index in torch.arange(len(graphs)).split(size):
-                encoder(*batches(index))
+        _take_statistics(encoder, batches, size)
         return FitResult(encoder.eval())
     parts = {"encoder": encoder}
     if objective.startswith("autogcl"):
@@ -127,6 +129,7 @@ def fit(
         checkpoints=checkpoints,
         name=name or objective,
     )
+    _take_statistics(encoder, batches, size)
     rows = [row.numpy() for row in entropy.weights.rows()] if entropy is not None else []
     return FitResult(encoder.cpu().eval(), rows, trained.history)
 
@@ -186,6 +189,17 @@ def _no_single_graph(batches: Callable[[int], list[Tensor]]) -> Callable[[int], 
         return parts
 
     return of_epoch
+
+
+@torch.no_grad()
+def _take_statistics(encoder: nn.Module, batches: GraphBatches, size: int) -> None:
+    """Give BatchNorm the statistics of one pass over all graphs."""
+    device = next(encoder.parameters()).device
+    parts = _no_single_graph(lambda _: list(torch.arange(len(batches.sizes)).split(size)))(0)
+    with _one_pass_of_statistics(encoder):
+        encoder.train()
+        for index in parts:
+            encoder(*batches(index, device))
 
 
 @contextmanager

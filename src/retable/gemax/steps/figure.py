@@ -148,7 +148,7 @@ def _draw_packing(
         for i, j in graph.edges:
             ax.plot(*np.array([places[i], places[j]]).T, color="#888888", linewidth=1, zorder=1)
         marks = ax.scatter(
-            *xy.T, s=8 + 170 * a, c=p, cmap="cividis", edgecolors="black", linewidths=0.6, zorder=2
+            *xy.T, s=178 * a, c=p, cmap="cividis", edgecolors="black", linewidths=0.6, zorder=2
         )
         ax.set_aspect("equal")
         ax.margins(0.12)

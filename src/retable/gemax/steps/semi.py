@@ -39,6 +39,7 @@ def semi(
                 epochs=settings.epochs,
                 lr=settings.lr,
                 batch=settings.batch,
+                readout=settings.readout,
             )
         except ValueError as error:
             raise InputError(f"{dataset}: {error}") from None
